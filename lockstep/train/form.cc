@@ -19,6 +19,12 @@ std::unique_ptr<Form> make_form(const Parts& parts, const Logger& log) {
   throw BugError("a form of parallel training that it does not know");
 }
 
+void check_form(const Parts& parts) {
+  const parallel::ParallelForm form = parts.options.parallel.form;
+  if (form == parallel::ParallelForm::kDp) ReplicasForm::check(parts);
+  if (form == parallel::ParallelForm::kPipeline) PipelineForm::check(parts);
+}
+
 std::string form_text(const Parts& parts) {
   switch (parts.options.parallel.form) {
     case parallel::ParallelForm::kDp:

@@ -23,8 +23,11 @@ class Form {
   virtual parallel::StepResult run(int64_t number, data::StepBatch& batch, double decision) = 0;
   // Gives all ranks the same buffers, for an evaluation or a checkpoint. A collective.
   virtual void sync_buffers() = 0;
-  // A parameter of this rank whose gradient was not finite in the last step: "conv1.weight".
+  // The first parameter whose gradient was not finite in the last step: "conv1.weight". A collective.
   virtual std::string first_not_finite() const = 0;
+
+  // Whether this rank tells the ledger which samples its lanes have: one of several that read them does.
+  virtual bool notes_lanes() const { return true; }
 
   // Called before the device computes much else, such as an evaluation.
   virtual void make_room() {}
@@ -35,6 +38,9 @@ class Form {
 // The one that parts.options name. Both outlive it. A collective. Throws ConfigError for a network that the form can't
 // take.
 std::unique_ptr<Form> make_form(const Parts& parts, const Logger& log);
+
+// Throws ConfigError, before anything of a run is written, for what make_form() could not take.
+void check_form(const Parts& parts);
 
 // What the form makes of the ranks, for the header: "a pipeline of 2 stages …"; "" for data parallelism.
 std::string form_text(const Parts& parts);

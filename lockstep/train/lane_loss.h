@@ -17,7 +17,7 @@ class LaneLoss {
   // The mean over the lane's samples, of what `model` makes of them. With --detect-anomaly it throws DataError, naming
   // rank, lane and layer, for one that is not finite. Any thread.
   at::Tensor of(const Model& model, const data::LaneBatch& lane) const;
-  // The same of an output that is at hand.
+  // The same of an output that is at hand, finite or not: where it comes from other ranks, they know where it began.
   at::Tensor of(const at::Tensor& output, const data::LaneBatch& lane) const;
 
  private:

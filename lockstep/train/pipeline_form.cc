@@ -4,7 +4,9 @@
 #include <ATen/ops/tensor.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/text_exchange.h"
 #include "lockstep/config/words.h"
+#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::train {
 namespace {
@@ -16,7 +18,6 @@ std::shared_ptr<World> group_of(const std::shared_ptr<World>& world, const std::
 }  // namespace
 
 PipelineForm::PipelineForm(const Parts& parts) : parts_(parts), loss_(parts) {
-  check();
   const StagePlan& plan = parts_.stages;
   const torch::nn::Module& network = *parts_.model.module;
   std::vector<int> chain, others;
@@ -35,12 +36,20 @@ PipelineForm::PipelineForm(const Parts& parts) : parts_(parts), loss_(parts) {
                                     pipelines() > 1 ? cat(", pipeline ", pipeline(), " of ", pipelines()) : ""));
 }
 
-void PipelineForm::check() const {
-  const Plan& plan = parts_.plan;
-  const int64_t last = parts_.data.train->size() % plan.global_batch();
-  if (pipelines() > 1 && !parts_.options.data.drop_last && last > 0 && last < plan.lanes) {
+void PipelineForm::check(const Parts& parts) {
+  const Plan& plan = parts.plan;
+  if (!parts.device.is_cpu()) {
+    throw ConfigError("--parallel pipeline: stages are on the CPU so far; on GPUs use --parallel ddp");
+  }
+  if (parts.options.data.skip_bad > 0) {
+    throw ConfigError("--skip-bad: each stage of a pipeline reads the samples itself, and may pass over others; use ",
+                      "--parallel ddp or dp");
+  }
+  const int64_t last = parts.data.train->size() % plan.global_batch();
+  const bool has_several = parts.world->size() > parts.stages.stages();
+  if (has_several && !parts.options.data.drop_last && last > 0 && last < plan.lanes) {
     throw ConfigError("--parallel pipeline: an epoch's last step has ", last, " samples for ", plan.lanes,
-                      " lanes, so that a pipeline may get none; give --drop-last on");
+                      " lanes, so that a pipeline may get none; give --drop-last");
   }
 }
 
@@ -98,11 +107,16 @@ void PipelineForm::sync_buffers() {
 }
 
 std::string PipelineForm::first_not_finite() const {
+  const optim::UseHeldGradients use;
+  std::string own;
   for (const auto& weight : stage_->named_parameters()) {
-    const at::Tensor gradient = weight.value().grad();
-    if (gradient.defined() && !gradient.isfinite().all().item<bool>()) return weight.key();
+    const at::Tensor& gradient = weight.value().grad();
+    if (own.empty() && gradient.defined() && !gradient.isfinite().all().item<bool>()) own = weight.key();
   }
-  return "another stage's weights";
+  for (const std::string& each : comm::gather_texts(parts_.world->communicator(), own)) {
+    if (!each.empty()) return each;
+  }
+  return "a weight";
 }
 
 std::string PipelineForm::text(const Parts& parts) {

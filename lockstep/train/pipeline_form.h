@@ -15,19 +15,20 @@ namespace lockstep::train {
 // Each rank holds the whole network, whose weights the ranks of a node share; it trains its own stage's.
 class PipelineForm final : public Form {
  public:
+  static void check(const Parts& parts);  // throws ConfigError for what the form can't take
   explicit PipelineForm(const Parts& parts);
 
   World::Lanes lanes() const override;
   parallel::StepResult run(int64_t number, data::StepBatch& batch, double decision) override;
   void sync_buffers() override;
   std::string first_not_finite() const override;
+  bool notes_lanes() const override { return stage() == 0; }
   static std::string text(const Parts& parts);
 
  private:
   int stage() const { return parts_.world->rank() % parts_.stages.stages(); }
   int pipeline() const { return parts_.world->rank() / parts_.stages.stages(); }
   int pipelines() const { return parts_.world->size() / parts_.stages.stages(); }
-  void check() const;
   void check_gradients(int64_t number) const;
 
   const Parts& parts_;

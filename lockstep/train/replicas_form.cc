@@ -38,6 +38,21 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return copies;
 }
 
+// How many replicas compute so many lanes, and the first lane of each. Lanes alone, or by twos, are subtrees of the
+// fold; with fewer replicas than that they have more lanes, and gradients add up in another order.
+struct Shares {
+  size_t lanes, replicas;
+
+  Shares(size_t all, size_t most) : lanes(all), replicas(std::min(all, most)) {
+    const size_t pairs = (all + 1) / 2;
+    if (all > most && pairs <= most) replicas = pairs;
+  }
+  bool are_subtrees() const { return replicas == lanes || replicas == (lanes + 1) / 2; }
+  size_t first(size_t replica) const {
+    return replicas == (lanes + 1) / 2 ? std::min(2 * replica, lanes) : replica * lanes / replicas;
+  }
+};
+
 std::vector<at::Tensor> trained(const torch::nn::Module& network) {
   std::vector<at::Tensor> weights;
   for (const at::Tensor& each : network.parameters()) {
@@ -48,16 +63,20 @@ std::vector<at::Tensor> trained(const torch::nn::Module& network) {
 
 }  // namespace
 
-ReplicasForm::ReplicasForm(const Parts& parts)
-    : parts_(parts), loss_(parts), weights_(std::make_shared<amp::MarkedWeights>(trained(*parts.model.module))) {
-  if (!parts_.device.is_cpu()) {
+void ReplicasForm::check(const Parts& parts) {
+  if (!parts.device.is_cpu()) {
     throw ConfigError("--parallel dp: replicas are on the CPU so far; on GPUs use --parallel ddp, a process each");
   }
+  const size_t count = replicas_of(parts);
+  if (parts.options.parallel.sync_bn && std::cmp_not_equal(count, parts.plan.lanes)) {
+    throw ConfigError("--sync-bn: with --parallel dp each replica has one lane; give --replicas ", parts.plan.lanes);
+  }
+}
+
+ReplicasForm::ReplicasForm(const Parts& parts)
+    : parts_(parts), loss_(parts), weights_(std::make_shared<amp::MarkedWeights>(trained(*parts.model.module))) {
   const size_t count = replicas_of(parts_);
   const bool sync = parts_.options.parallel.sync_bn;
-  if (sync && std::cmp_not_equal(count, parts_.plan.lanes)) {
-    throw ConfigError("--sync-bn: with --parallel dp each replica has one lane; give --lanes ", count);
-  }
   models_.reserve(count);  // their addresses stay
   const auto make = [this](const at::Device&) {
     models_.push_back(parts_.recipe->make_model(static_cast<uint64_t>(parts_.options.seed), *parts_.data.train));
@@ -78,8 +97,8 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
   }
   for (const at::Tensor& weight : weights_->all()) weight.mutable_grad().reset();
   const double scale = parts_.mixed->loss_scale();
-  const size_t count = std::min(replicas(), lanes.size());
-  const auto first_of = [&](size_t replica) { return replica * lanes.size() / count; };
+  const Shares shares(lanes.size(), replicas());
+  const size_t count = shares.replicas;
   std::vector<double> losses(lanes.size());
   std::vector<at::Tensor> first_buffers;  // of the first lane, which are kept
   const auto share_of = [&](size_t i) {
@@ -89,7 +108,7 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
     const Model& model = model_of(replica);
     const auto at = static_cast<size_t>(&model - models_.data());
     at::Tensor sum;
-    for (size_t i = first_of(at); i < first_of(at + 1); ++i) {
+    for (size_t i = shares.first(at); i < shares.first(at + 1); ++i) {
       at::Generator generator;  // each lane draws its own numbers, as DistributedDataParallel's
       const nn::ThreadGenerator own(generator, [seed = parts_.options.seed, number, lane = lanes[i]->lane] {
         return kernel_seed(static_cast<uint64_t>(seed), static_cast<uint64_t>(number), static_cast<uint32_t>(lane));
@@ -135,6 +154,7 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
 }
 
 std::string ReplicasForm::first_not_finite() const {
+  const optim::UseHeldGradients use;
   for (const auto& weight : parts_.model.module->named_parameters()) {
     const at::Tensor& gradient = weight.value().grad();
     if (gradient.defined() && !gradient.isfinite().all().item<bool>()) return weight.key();
@@ -143,7 +163,7 @@ std::string ReplicasForm::first_not_finite() const {
 }
 
 bool ReplicasForm::has_bits_of_lanes(const Parts& parts) {
-  return std::cmp_less_equal(parts.plan.lanes, 2 * replicas_of(parts));
+  return Shares(static_cast<size_t>(parts.plan.lanes), replicas_of(parts)).are_subtrees();
 }
 
 std::string ReplicasForm::text(const Parts& parts) {

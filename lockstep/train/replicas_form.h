@@ -13,6 +13,7 @@ namespace lockstep::train {
 // A replica computes several lanes one after the other. On the CPU replicas share the network's weights.
 class ReplicasForm final : public Form {
  public:
+  static void check(const Parts& parts);  // throws ConfigError for what the form can't take
   explicit ReplicasForm(const Parts& parts);
 
   World::Lanes lanes() const override { return {0, parts_.plan.lanes}; }

@@ -25,6 +25,7 @@
 #include "lockstep/train/device.h"
 #include "lockstep/train/device_facts.h"
 #include "lockstep/train/folder/run_folder.h"
+#include "lockstep/train/form.h"
 #include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/memory_format.h"
 #include "lockstep/train/prepare_folder.h"
@@ -377,6 +378,7 @@ Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::s
   const std::optional<ResumedCheckpoint> from = std::exchange(run.resumed, std::nullopt);
   Parts parts = restore_position(std::move(run), from);
   if (from && !parts.forked && !options.overwrite) refuse_going_back(parts.files, *from, *options.resume);
+  check_form(parts);
   if (data::has_encoded(parts.data.train->fields())) parts.decoder = jpeg_decoder_of(parts.device);
   try_evaluation(parts);
   try_lone_sample(parts);

@@ -52,8 +52,8 @@ StagePlan plan_stages(const Recipe& recipe, const Model& model, const std::vecto
   }
   StagePlan plan{.layers = model.layers()};
   if (std::ssize(plan.layers) < stages) {
-    throw ConfigError("--stages ", stages, ": the network has ", plan.layers.size(),
-                      " layers, and each stage gets one at least");
+    throw ConfigError("--parallel pipeline: ", stages, " stages, and the network has ", plan.layers.size(),
+                      " layers, of which each stage gets one at least; give --stages N or fewer processes");
   }
   const loop::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);

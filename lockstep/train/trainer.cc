@@ -124,7 +124,7 @@ Trainer::StepOutcome Trainer::train_step() {
   with_advice(parts_, [&] { batch = input_.next(); });
   double data_seconds = watch.seconds();
   reporter_.skipped();
-  if (ledger_) ledger_->note(step_ + 1, batch);
+  if (ledger_ && form_->notes_lanes()) ledger_->note(step_ + 1, batch);
   const auto result = run_lanes(batch, decide());
   const double computed = watch.seconds();
   const int64_t wait_ns = batch.wait_ns + input_.take_ahead();  // one rank's device computes yet

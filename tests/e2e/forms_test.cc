@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "endless_run.h"
 #include "lockstep/base/testing/long_test.h"
@@ -53,6 +54,27 @@ TEST_F(Forms, EndWithTheSameBitsIn16Bits) {
   expect_the_bits_of_ddp(train_words({"--steps", "6", "--amp", "O2", "--dtype", "bf16"}));
 }
 
+// All steps overflow, and are skipped.
+TEST_F(Forms, SkipTheSameSteps) {
+  expect_the_bits_of_ddp(
+      train_words({"--steps", "4", "--amp", "O1", "--dtype", "fp16", "--loss-scale", "1e12", "--ema", "0.9"}));
+}
+
+// Lanes that replicas can't have by ones or twos, and last steps with fewer of them.
+TEST_F(Forms, AnyNumberOfReplicasAndLanesHasTheBitsThatItsHeaderSays) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  const auto words = [&](int lanes) {
+    return Words{"train", "mnist",   "--data", digits_folder(), "--lanes", std::to_string(lanes), "--batch-size",
+                 "2",     "--steps", "18",     "--nproc",       "1"};
+  };
+  for (const auto& [lanes, replicas] : {std::pair{3, 2}, {5, 3}, {6, 4}, {7, 5}, {8, 5}}) {
+    const std::string name = std::to_string(lanes) + "_over_" + std::to_string(replicas);
+    const nlohmann::json ddp = outcome("ddp" + name, words(lanes));
+    EXPECT_EQ(outcome(name, words(lanes) + Words{"--parallel", "dp", "--replicas", std::to_string(replicas)}), ddp)
+        << name;
+  }
+}
+
 // Its outputs go past stages, and are scaled back.
 TEST_F(Forms, EndWithTheSameBitsOfAUNet) {
   LOCKSTEP_LONG_TEST_IF(true);
@@ -67,13 +89,31 @@ TEST_F(Forms, EndWithTheSameBitsOfAMobileNet) {
                           "--batch-size", "4"});
 }
 
+TEST_F(Forms, WhatIsRefusedLosesNothing) {
+  ASSERT_EQ(lockstep(train_words({"--steps", "2", "--out", dir_ / "run"})).exit_code, 0);
+  const std::string final = read_file(dir_ / "run/final.json");
+  for (const Words& words : {Words{"--parallel", "dp", "--replicas", "9"},
+                             Words{"--parallel", "pipeline", "--nproc", "2", "--skip-bad", "1"}}) {
+    EXPECT_EQ(lockstep(train_words({"--steps", "4", "--overwrite", "--out", dir_ / "run"}) + words).exit_code, 2);
+  }
+  EXPECT_EQ(read_file(dir_ / "run/final.json"), final);
+}
+
+TEST_F(Forms, TheLedgerOfAPipelineIsWhole) {
+  ASSERT_EQ(lockstep(train_words({"--steps", "4", "--ledger", "--out", dir_ / "run"}) + kForms[3].words).exit_code, 0);
+  const Result verified = lockstep({"verify", dir_ / "run"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("in 1 epoch of 100 samples, each used once"));
+}
+
 TEST_F(Forms, ARunGoesOnInAnother) {
   const Words words = train_words({"--optimizer", "adamw", "--lr", "0.001"});
   const nlohmann::json whole = outcome("whole", words + Words{"--steps", "12", "--nproc", "2"});
   const std::string run = dir_ / "run";
   const Words steps[] = {{"--steps", "4", "--parallel", "pipeline", "--nproc", "2"},
                          {"--steps", "8", "--parallel", "dp", "--nproc", "1"},
-                         {"--steps", "12", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"}};
+                         {"--steps", "10", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"},
+                         {"--steps", "12", "--parallel", "ddp"}};
   Words begin = words + Words{"--out", run};
   for (const Words& each : steps) {
     const Result result = lockstep(begin + each);
@@ -123,7 +163,8 @@ TEST_F(Forms, WhatCanNotBeIsRefused) {
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "1"}), HasSubstr("2 processes or more"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--stages", "2", "--nproc", "3"}), HasSubstr("divides the 3"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "4"}),
-              HasSubstr("--stages 4: the network has 3 layers, and each stage gets one at least"));
+              HasSubstr("4 stages, and the network has 3 layers, of which each stage gets one at least"));
+  EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--skip-bad", "1"}), HasSubstr("use --parallel ddp"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--sync-bn"}), HasSubstr("use --parallel ddp or dp"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--optimizer", "lamb"}),
               HasSubstr("can't be sharded"));

@@ -74,13 +74,15 @@ Epoch ended(const Epoch& epoch, int exit_code, std::string why) {
   return end;
 }
 
-// Epoch's `furthest` and `stalled` after the epoch. Where nothing is known of its steps, it may have got further.
+// Epoch's `furthest` and `stalled` after the epoch. Where nothing is known of its steps, it may have got further; and
+// one that a lost node has ended says nothing of the next.
 std::pair<int64_t, int> progress_of(const EpochView& view) {
   const Epoch& epoch = *view.epoch;
   int64_t reached = -1;
   for (const NodeOutcome& each : view.outcomes) reached = std::max(reached, each.step);
   const bool further = reached < 0 || reached > epoch.furthest;
-  return {std::max(reached, epoch.furthest), further ? 0 : epoch.stalled + 1};
+  const bool failed_by_itself = failure(view) != nullptr && lost_nodes(view).empty();
+  return {std::max(reached, epoch.furthest), further ? 0 : epoch.stalled + (failed_by_itself ? 1 : 0)};
 }
 
 int ranks_on(const std::vector<Node>& nodes) {

@@ -238,6 +238,11 @@ TEST(Epoch, ThreeRestartsThatGetNoFurtherAreTheLastOnes) {
   fail_at(-1);
   EXPECT_FALSE(view.epoch->ended) << "nobody knows how far it was";
   for (int i = 0; i < 2; ++i) fail_at(9);
+  EpochView lost = view;
+  lost.outcomes = {stopped("1"), stopped("2")};
+  lost.outcomes[0].step = 9;
+  lost.nodes.pop_back();
+  EXPECT_FALSE(next_epoch(lost, limits)->ended) << "that a node is lost says nothing of the next epoch";
   EXPECT_FALSE(view.epoch->ended);
   fail_at(9);
   EXPECT_TRUE(view.epoch->ended);

@@ -1,7 +1,6 @@
 #include "lockstep/parallel/options/parallel_options.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "lockstep/base/board.h"
@@ -64,6 +63,12 @@ void ParallelOptions::declare(config::OptionSet& options) {
                  kMaxLocalRanks, kTrajectory);
 }
 
+void ParallelOptions::drop_of_other_forms(const std::function<bool(const char* option)>& is_said) {
+  if (form != ParallelForm::kPipeline && !is_said("stages")) stages = 0;
+  if (form != ParallelForm::kPipeline && !is_said("schedule-pp")) schedule_pp = PipelineSchedule::k1F1B;
+  if (form != ParallelForm::kDp && !is_said("replicas")) replicas = 0;
+}
+
 void ParallelOptions::check_form() const {
   const auto goes_with = [this](bool is_said, const char* option, ParallelForm wanted) {
     if (!is_said || form == wanted) return;
@@ -108,33 +113,24 @@ void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
                     8 * pipelines);
 }
 
-// A stage idles for (stages - 1) / (micro-batches + stages - 1) of a step: four lanes a stage leave a fifth.
-void ParallelOptions::resolve_pipeline(const Machine& machine) {
-  const int least = stages > 0 ? stages : 2;
-  if (nproc == kUnsaid) nproc = machine.launched ? 1 : least;
-  if (nproc == kAuto) nproc = std::max(least, machine.cores / least * least);
-  if (machine.launched) return;  // the world's size is known later
-  if (lanes == 0) lanes = std::bit_ceil(static_cast<unsigned>(4 * least)) * std::max(1, groups_of(nproc));
-  if (threads == 0) threads = std::max(1, machine.cores / nproc);
-  check_ranks(nproc, lanes);
-}
-
 void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
   check_form();
-  if (form == ParallelForm::kPipeline) return resolve_pipeline(machine);
-  if (form == ParallelForm::kDp && nproc == kUnsaid) {
-    nproc = 1;
-    if (lanes == 0) lanes = std::max(replicas, recipe_lanes), threads = std::max(threads, 1);
-  }
+  const int least = form == ParallelForm::kPipeline && stages == 0 ? 2 : std::max(stages, 1);
   if (machine.launched) {
     nproc = std::max(nproc, 1);
   } else if (nproc == kUnsaid && lanes == 0) {
-    lanes = recipe_lanes;
+    lanes = std::max(replicas, recipe_lanes);
     threads = std::max(threads, 1);
+  }
+  if (form == ParallelForm::kDp && nproc == kUnsaid) nproc = 1;
+  if (form == ParallelForm::kPipeline && nproc <= kAuto) {
+    // Without stages two are enough: each core more would be one more.
+    const bool fills_cores = nproc == kAuto && stages > 0;
+    nproc = fills_cores ? std::max(least, std::min(machine.cores, kMaxLocalRanks) / least * least) : least;
   }
   if (nproc <= kAuto) nproc = fitting_nproc(machine.cores / std::max(threads, 1), lanes);
   if (min_nproc > 0 && lanes == 0) lanes = nproc;  // they stay where ranks go
-  check_ranks(nproc, lanes);
+  if (!machine.launched) check_ranks(nproc, lanes);
 }
 
 int ParallelOptions::fewer_than(int ranks) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 
 #include "lockstep/base/gpus.h"
@@ -59,6 +60,8 @@ struct ParallelOptions {
   // neither nproc nor lanes gets the recipe's lanes, and a thread a rank, so that its bits depend on no number of
   // cores. Throws ConfigError for lanes that can't be divided among the processes.
   void resolve(const Machine& machine, int recipe_lanes);
+  // Takes back what is not `is_said` and goes with another form: that of a run which goes on in this one.
+  void drop_of_other_forms(const std::function<bool(const char* option)>& is_said);
   // Returns the next smaller number of ranks with which the run may go on; 0 if there is none. After resolve().
   int fewer_than(int ranks) const;
   // Returns how many groups of so many ranks divide the lanes: each rank with ddp, each pipeline, and one with dp.
@@ -70,7 +73,6 @@ struct ParallelOptions {
 
  private:
   void check_form() const;
-  void resolve_pipeline(const Machine& machine);
 };
 
 // The options --nproc N and --threads N, or one of them, for commands without lanes.

@@ -37,11 +37,13 @@ TEST(ParallelOptions, WhatIsUnsaidHasTheSameLanesAndThreadsOnAnyMachine) {
 
 TEST(ParallelOptions, APipelinesRanksAreItsStages) {
   const config::GivenOption pipeline{"parallel", "pipeline"};
-  EXPECT_EQ(resolved({pipeline}, {.cores = 8}), (std::array{2, 8, 4})) << "four lanes a stage";
-  EXPECT_EQ(resolved({pipeline, {"stages", "3"}}, {.cores = 3}), (std::array{3, 16, 1}));
-  EXPECT_EQ(resolved({pipeline, {"stages", "2"}, {"nproc", "4"}}, {.cores = 4}), (std::array{4, 16, 1}));
-  EXPECT_EQ(resolved({pipeline, {"stages", "2"}, {"nproc", "auto"}}, {.cores = 7}), (std::array{6, 24, 1}));
-  EXPECT_EQ(resolved({pipeline, {"nproc", "3"}, {"lanes", "5"}}, {.cores = 3}), (std::array{3, 5, 1}));
+  EXPECT_EQ(resolved({pipeline}, {.cores = 8}), (std::array{2, kRecipeLanes, 1})) << "ddp's lanes";
+  EXPECT_EQ(resolved({pipeline, {"stages", "3"}}, {.cores = 3}), (std::array{3, kRecipeLanes, 1}));
+  EXPECT_EQ(resolved({pipeline, {"stages", "2"}, {"nproc", "4"}}, {.cores = 4}), (std::array{4, 0, 0}));
+  EXPECT_EQ(resolved({pipeline, {"stages", "2"}, {"nproc", "auto"}}, {.cores = 7}), (std::array{6, 0, 0}));
+  EXPECT_EQ(resolved({pipeline, {"stages", "3"}, {"nproc", "auto"}}, {.cores = 200}), (std::array{63, 0, 0}));
+  EXPECT_EQ(resolved({pipeline, {"nproc", "auto"}}, {.cores = 200}), (std::array{2, 0, 0}));
+  EXPECT_EQ(resolved({pipeline, {"nproc", "3"}, {"lanes", "5"}}, {.cores = 3}), (std::array{3, 5, 0}));
   EXPECT_THROW(resolved({pipeline, {"stages", "2"}, {"nproc", "4"}, {"lanes", "3"}}, {.cores = 4}), ConfigError);
   EXPECT_EQ(resolved({{"parallel", "dp"}}, {.cores = 4}), (std::array{1, kRecipeLanes, 1}));
   ParallelOptions options;
@@ -52,6 +54,11 @@ TEST(ParallelOptions, APipelinesRanksAreItsStages) {
   EXPECT_EQ(options.fewer_than(8), 4);
   EXPECT_EQ(options.fewer_than(4), 2);
   EXPECT_EQ(options.fewer_than(2), 0);
+  options.form = ParallelForm::kDdp;
+  options.drop_of_other_forms([](const char*) { return true; });
+  EXPECT_EQ(options.stages, 2) << "it was said, and is refused";
+  options.drop_of_other_forms([](const char*) { return false; });
+  EXPECT_EQ(options.stages, 0) << "it was the run's";
 }
 
 TEST(ParallelOptions, ARangeOfRanksKeepsTheLanesOfTheMost) {

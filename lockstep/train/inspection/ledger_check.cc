@@ -171,7 +171,11 @@ class Check {
 
   void add(const json& record) {
     const Part part{record.at("first"), record.at("count"), record.at("xxh3")};
-    steps_[record.at("step")][record.at("attempt")][record.at("lane")] = part;
+    const int64_t step = record.at("step"), attempt = record.at("attempt"), lane = record.at("lane");
+    const auto [at, is_new] = steps_[step][attempt].emplace(lane, part);
+    if (!is_new && at->second != part) {
+      throw DataError("step ", step, ", lane ", lane, ": attempt ", attempt, " has noted it twice, with other samples");
+    }
   }
 
   static void check_repeated(int64_t step, const StepParts& parts) {

@@ -122,8 +122,17 @@ TEST_F(LedgerCheckTest, TheRunIsWhereItsLastAttemptIs) {
   step(0, 1, 2);
   note(0, 1, 3, 0, 8, 1);
   EXPECT_THAT(found(), HasSubstr("3 steps of 2 attempts"));
-  note(0, 1, 3, 0, 8, 1, "other");
-  EXPECT_EQ(fault(), "step 3, lane 0: attempt 0 had other samples than attempt 1");
+  note(0, 1, 3, 1, 9, 1, "other");
+  EXPECT_EQ(fault(), "step 3, lane 1: attempt 0 had other samples than attempt 1");
+}
+
+TEST_F(LedgerCheckTest, ALaneIsNotedOnce) {
+  begin(0, 0, 2), begin(1, 0, 2);
+  step(0, 0, 1);
+  note(1, 0, 1, 0, 0, 2);
+  EXPECT_THAT(found(), HasSubstr("1 step")) << "or by several ranks alike";
+  note(1, 0, 1, 0, 0, 2, "other");
+  EXPECT_EQ(fault(), "step 1, lane 0: attempt 0 has noted it twice, with other samples");
 }
 
 TEST_F(LedgerCheckTest, AStepOfAnEarlierAttemptIsNotUnderWay) {
