@@ -76,7 +76,11 @@ void KeptSlots::hold_folder() {
 }
 
 std::string KeptSlots::told_run() const {
-  return is_told_ && header().seen.load() == checkpoint::SnapshotHeader::Seen::kYes ? run_in_header() : "";
+  const std::string run = run_in_header();
+  struct stat there {};
+  const bool is_same = is_told_ && !run.empty() && stat(run.c_str(), &there) == 0 &&
+                       there.st_dev == header().device.load() && there.st_ino == header().inode.load();
+  return is_same ? run : "";
 }
 
 // The folder of the run, in which checkpoints/ is.

@@ -44,7 +44,8 @@ class KeptSlots {
   // other run begins there. Where another has already, what is written from here on fails.
   void hold_folder();
 
-  // The run's folder that the ranks have told; "": none, or one that this process does not see.
+  // The run's folder that the ranks have told; "": none, or there is another one in its place, or none that this
+  // process sees.
   std::string told_run() const;
 
  private:

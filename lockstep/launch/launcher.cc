@@ -179,8 +179,9 @@ void Launcher::write_report_file(const std::string& json) const {
   std::string folder = options_.error_dir;
   if (folder.empty() && !attempt_->told_run().empty()) folder = train::RunFiles{attempt_->told_run()}.errors();
   if (folder.empty() || attempt_->must_not_write()) return;
+  // `lockstep train` has made its own, in whose place another run's folder may be by now.
   std::error_code ignored;
-  std::filesystem::create_directory(folder, ignored);
+  if (options_.layout) std::filesystem::create_directory(folder, ignored);
   for (int attempt = 0; attempt < 10000; ++attempt) {
     const std::string path = cat(folder, "/attempt", attempt, ".json");
     const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

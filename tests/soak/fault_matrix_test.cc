@@ -236,6 +236,18 @@ TEST_P(Surroundings, AClockThatIsMovedByAnHourHasNoEffect) {
   expect_no_effect({"/usr/bin/env", "LD_PRELOAD=" + e2e::bin_folder() + "/moved_clock.so"}, "the clock was moved");
 }
 
+// Ranks that meet by the node's memory have no use for it; others get another one, which counts as no restart.
+TEST_P(Surroundings, APortThatIsTakenHasNoEffect) {
+  const testing_support::TempDir folder;
+  const Result result = Program(loop_of({"port", "spawn", GetParam()}, folder / "run")).wait(seconds(60));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out + result.err, HasSubstr("met port in spawn\n"));
+  EXPECT_EQ(weights_in(result.out), undisturbed());
+  const bool meets_there = std::string(GetParam()) == "gloo";
+  EXPECT_EQ(result.err.find("with another port, which counts as no restart") != std::string::npos, meets_there)
+      << result.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Surroundings, ::testing::Values("shm", "gloo"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -4,9 +4,12 @@
 //
 //   lockstep launch --nproc-per-node 2 faulty_loop FAULT PHASE BACKEND FOLDER
 #include <ATen/ATen.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -74,6 +77,21 @@ void fail(const std::string& fault) {
   if (fault == "stop_and_go") stop_for_a_while();
   if (fault == "slow") slow_down();
   if (fault == "front") kill(getppid(), SIGKILL);
+}
+
+// Somebody takes the port that the launcher has drawn for the first attempt, before rank 0 listens there.
+void take_port() {
+  const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
+  if (number("RANK") != 0 || number("TORCHELASTIC_RESTART_COUNT") != 0) return;
+  static const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(number("MASTER_PORT")));
+  const bool is_taken =
+      bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(taken, 8) == 0;
+  std::printf("met port in spawn%s\n", is_taken ? "" : ", which somebody else has");
+  std::fflush(stdout);
 }
 
 bool is_rank(const char* wanted) {
@@ -200,6 +218,7 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
 int main(int argc, char** argv) {
   if (argc != 5) return 64;
   Fault fault(argv[1], argv[2]);
+  if (std::string(argv[1]) == "port") take_port();
   if (is_rank("0")) signal(SIGTERM, end_told);
   return run_main([&] {
     try {
