@@ -21,7 +21,7 @@
 #include "lockstep/cli/network_sizes.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/data/read_batch.h"
-#include "lockstep/loop/eval_mode.h"
+#include "lockstep/nn/eval_mode.h"
 #include "lockstep/predict/class_output.h"
 #include "lockstep/predict/inputs.h"
 #include "lockstep/predict/mask_output.h"
@@ -127,7 +127,7 @@ using Read = std::function<at::Tensor(const std::string& file)>;
 // can't be read, of which it warns; one that is alone is an error.
 size_t look_at(const std::vector<std::string>& files, const Read& read, const train::Model& model,
                const ModelPlace& place, size_t batch_size, const Take& take, const Logger& log) {
-  const loop::EvalMode eval_mode({model.module.get()});
+  const nn::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
   Batches batches(
       batch_size,

@@ -153,6 +153,10 @@ HoldOut hold_out(const Dataset& data, const std::string& files) {
   return parts;
 }
 
+HoldOut hold_out(const Dataset& data, const HoldOutRequest& request, uint64_t seed) {
+  return request.files.empty() ? hold_out(data, request.percent.value_or(0), seed) : hold_out(data, request.files);
+}
+
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::vector<int64_t> indices,
                                       std::string description) {
   for (const int64_t index : indices) check_index(index, base->size());
@@ -163,11 +167,10 @@ Completed complete(const Splits& splits, const HoldOutRequest& request, uint64_t
   const std::optional<double>& percent = request.percent;
   Completed done{.splits = splits};
   HoldOut parts;
+  if (!request.files.empty() || percent.value_or(0) != 0) parts = hold_out(*splits.train, request, seed);
   if (!request.files.empty()) {
-    parts = hold_out(*splits.train, request.files);
     done.held_out = 100.0 * static_cast<double>(parts.validation.size()) / static_cast<double>(splits.train->size());
   } else if (percent.value_or(0) != 0) {
-    parts = hold_out(*splits.train, *percent, seed);
     if (parts.validation.empty()) throw_none_held_out(*splits.train, *percent, parts);
     done.held_out = *percent;
     done.usual = splits.test == nullptr && splits.validation == nullptr && *percent == splits.usual_validation;

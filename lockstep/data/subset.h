@@ -29,6 +29,8 @@ struct HoldOutRequest {
 HoldOut hold_out(const Dataset& data, double percent, uint64_t seed);
 // The samples of such files (HoldOutRequest). Throws ConfigError for a name that no file has, and where none is left.
 HoldOut hold_out(const Dataset& data, const std::string& files);
+// Either of them, or none where a request says neither.
+HoldOut hold_out(const Dataset& data, const HoldOutRequest& request, uint64_t seed);
 
 // The data set whose sample i is the base's sample indices[i]. Throws BugError for an index out of the base's range.
 std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::vector<int64_t> indices,

@@ -12,7 +12,7 @@
 #include "lockstep/exporting/onnx_model.h"
 #include "lockstep/exporting/to_onnx.h"
 #include "lockstep/exporting/trace.h"
-#include "lockstep/loop/eval_mode.h"
+#include "lockstep/nn/eval_mode.h"
 
 namespace lockstep {
 namespace {
@@ -93,7 +93,7 @@ ExportFormat export_format(const std::string& path) {
 void export_module(torch::nn::Module& module, const Forward& forward, const std::vector<at::Tensor>& examples,
                    const std::string& path, const ExportOptions& options) {
   const ExportFormat format = options.format == ExportFormat::kOfName ? export_format(path) : options.format;
-  const loop::EvalMode eval_mode({&module});
+  const nn::EvalMode eval_mode({&module});
   const at::NoGradGuard no_grad;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const auto record = [&](const std::vector<at::Tensor>& inputs) {

@@ -11,7 +11,7 @@
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/loop/chunk_sums.h"
-#include "lockstep/loop/eval_mode.h"
+#include "lockstep/nn/eval_mode.h"
 #include "lockstep/parallel/threads.h"
 #include "lockstep/parallel/wrapped_networks.h"
 
@@ -104,7 +104,7 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
                   EvaluateOptions options) {
   ddp.sync_buffers();  // a forward outside of run() may have changed them
-  const EvalMode eval({&ddp.module()});
+  const nn::EvalMode eval({&ddp.module()});
   const auto parameters = ddp.module().parameters();
   options.device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();
   options.keep_threads |= ddp.keeps_threads();

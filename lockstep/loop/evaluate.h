@@ -53,7 +53,7 @@ struct EvaluateOptions {
 };
 
 // Adds what `sums_of` returns for the batches of all samples, without gradients. Networks must be in eval mode
-// (eval_mode.h): a wrapped one whose buffers an evaluation changes is a ConfigError, Dropout is not seen. A batch's
+// (nn/eval_mode.h): a wrapped one whose buffers an evaluation changes is a ConfigError, Dropout is not seen. A batch's
 // tensors are on options.device, images that come as bytes as numbers (data/byte_tables.h). A collective. Throws, on
 // all ranks, what `sums_of` throws on one; ConfigError for an empty data set, for a chunk below 1, and if names differ
 // between batches; DataError as SkippedSamples::add, and if no sample can be read.

@@ -96,11 +96,7 @@ class Comparison {
 
   int64_t size_of_train() const {
     const auto size = data_.splits.train->size();
-    const auto held = origin_.held_out();
-    const data::Dataset& all = *data_.splits.train;
-    return size - std::ssize((held.files.empty() ? data::hold_out(all, *held.percent, seed())
-                                                 : data::hold_out(all, held.files))
-                                 .validation);
+    return size - std::ssize(data::hold_out(*data_.splits.train, origin_.held_out(), seed()).validation);
   }
 
   // Older checkpoints say nothing else of their data.

@@ -13,7 +13,7 @@
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/loop/chunk_sums.h"
-#include "lockstep/loop/eval_mode.h"
+#include "lockstep/nn/eval_mode.h"
 #include "lockstep/train/memory_format.h"
 
 namespace lockstep::train {
@@ -85,7 +85,7 @@ std::string text_of(const Evaluation& evaluation, const std::string& split) {
 Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Dataset& data, comm::Communicator& comm,
                     const EvaluationOptions& options) {
   check_not_empty(data);
-  const loop::EvalMode eval_mode({model.module.get()});
+  const nn::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
   const data::ByteTables tables(data.fields(), options.device);
   const auto total = loop::batch_sums(
@@ -102,7 +102,7 @@ Evaluation evaluate(const Recipe& recipe, const Model& model, const data::Datase
 Evaluation evaluate_sample(const Recipe& recipe, const Model& model, const data::Dataset& data,
                            const EvaluationOptions& options) {
   check_not_empty(data);
-  const loop::EvalMode eval_mode({model.module.get()});
+  const nn::EvalMode eval_mode({model.module.get()});
   const c10::AutoGradMode no_grad(false);
   const data::ByteTables tables(data.fields(), options.device);
   data::Batch first = first_of(data, options.skipped != nullptr);

@@ -21,10 +21,11 @@ class EvaluatorTest : public ::testing::Test {
   }
 
   Parts parts_;
+  Logger log_ = Logger::from_environment("");
 };
 
 TEST_F(EvaluatorTest, EvaluatesAStepOnceAndKeepsTheBest) {
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   parts_.state.step = 5;
   EXPECT_TRUE(evaluator.due());
@@ -47,7 +48,7 @@ struct ByLoss : testing_support::TinyRecipe {
 TEST_F(EvaluatorTest, ABestThatWasNotSavedIsNone) {
   parts_.recipe = std::make_shared<ByLoss>();
   parts_.state.best = 100;
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   std::vector<double> losses;
   for (const int64_t step : {5, 6, 7}) {
@@ -86,7 +87,7 @@ TEST_F(EvaluatorTest, OneThatLastsLongIsWaitedFor) {
   parts_.recipe = recipe;
   parts_.plan.eval_batch = 10;  // of 50
   parts_.state.step = 5;
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator(parts_, *form).evaluate();
   ASSERT_GE(recipe->beats.size(), 5u);
   for (size_t i = 1; i < recipe->beats.size(); ++i) EXPECT_GT(recipe->beats[i], 0) << i;
@@ -95,7 +96,7 @@ TEST_F(EvaluatorTest, OneThatLastsLongIsWaitedFor) {
 
 TEST_F(EvaluatorTest, LessIsBetterWhereTheRecipeSaysSo) {
   parts_.recipe = std::make_shared<ByLoss>();
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   parts_.state.best = 100;
   parts_.state.step = 5;
@@ -116,7 +117,7 @@ TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
     parts_.optimizer->update({});
   }
   const at::Tensor before = weight.detach().clone();
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   parts_.state.step = 5;
   EXPECT_TRUE(evaluator.evaluate());
@@ -126,7 +127,7 @@ TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
 TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
   parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
   parts_.state.scheduler.options.shape = schedule::PlateauLr{};
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   parts_.state.step = 4;
   evaluator.observe_plateau();
@@ -141,7 +142,7 @@ TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
 
 TEST_F(EvaluatorTest, TestDataDoNotCompeteWithTheValidationPart) {
   parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   parts_.state.step = 10;
   EXPECT_TRUE(evaluator.evaluate());
@@ -155,7 +156,7 @@ TEST_F(EvaluatorTest, TestDataDoNotCompeteWithTheValidationPart) {
 }
 
 TEST_F(EvaluatorTest, OnlyIntervalsCountForAnEarlyStop) {
-  const auto form = make_form(parts_, Logger::from_environment(""));
+  const auto form = make_form(parts_, log_);
   Evaluator evaluator(parts_, *form);
   parts_.plan.total_steps = 12;
   parts_.state.best_at_interval = -1;  // any accuracy is better

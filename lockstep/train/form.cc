@@ -1,6 +1,9 @@
 #include "lockstep/train/form.h"
 
+#include <ATen/ops/isfinite.h>
+
 #include "lockstep/base/error.h"
+#include "lockstep/optim/held_gradient.h"
 #include "lockstep/train/ddp_form.h"
 #include "lockstep/train/pipeline_form.h"
 #include "lockstep/train/replicas_form.h"
@@ -34,6 +37,15 @@ std::string form_text(const Parts& parts) {
     default:
       return {};
   }
+}
+
+std::string first_not_finite_of(const torch::nn::Module& module) {
+  const optim::UseHeldGradients use;
+  for (const auto& weight : module.named_parameters()) {
+    const at::Tensor& gradient = weight.value().grad();
+    if (gradient.defined() && !gradient.isfinite().all().item<bool>()) return weight.key();
+  }
+  return {};
 }
 
 bool has_same_bits(const Parts& parts) {

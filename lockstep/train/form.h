@@ -1,6 +1,8 @@
 // The form of parallel training that a run takes (--parallel): how a step of the global batch becomes gradients.
 #pragma once
 
+#include <torch/nn/module.h>
+
 #include <memory>
 #include <string>
 
@@ -44,6 +46,9 @@ void check_form(const Parts& parts);
 
 // What the form makes of the ranks, for the header: "a pipeline of 2 stages …"; "" for data parallelism.
 std::string form_text(const Parts& parts);
+// The first of a module's parameters on this rank whose gradient is not finite; "" where all are.
+std::string first_not_finite_of(const torch::nn::Module& module);
+
 // Whether the weights have the same bits in this form as in data parallelism, at any number of ranks.
 bool has_same_bits(const Parts& parts);
 

@@ -13,12 +13,12 @@
 #include "lockstep/data/skipped_samples.h"
 #include "lockstep/image/device/jpeg_decoder.h"
 #include "lockstep/optim/any_optimizer.h"
+#include "lockstep/parallel/pipeline/stage_plan.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/options/train_options.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/train/run_disks.h"
-#include "lockstep/train/stage_plan.h"
 #include "lockstep/train/training_state.h"
 #include "lockstep/world/world.h"
 
@@ -37,7 +37,7 @@ struct Parts {
   int workers = 0;                                // threads that load data
   std::shared_ptr<data::SkippedSamples> skipped;  // that can't be read; null without --skip-bad
   Model model;
-  StagePlan stages;  // of the model, with --parallel pipeline
+  parallel::StagePlan stages;  // of the model, with --parallel pipeline
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;                        // of the optimizer, for people; empty: it is whole
   std::unique_ptr<amp::MixedPrecision> mixed;  // of the model and the optimizer

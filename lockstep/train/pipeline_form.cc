@@ -1,39 +1,35 @@
 #include "lockstep/train/pipeline_form.h"
 
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/tensor.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/config/words.h"
-#include "lockstep/optim/held_gradient.h"
 
 namespace lockstep::train {
-namespace {
 
-std::shared_ptr<World> group_of(const std::shared_ptr<World>& world, const std::vector<int>& ranks) {
-  return std::make_shared<World>(world, world->communicator().make_group(ranks));
+PipelineForm::PipelineForm(const Parts& parts)
+    : parts_(parts), loss_(parts), groups_(parallel::make_pipeline_groups(parts.world, parts.stages.stages())) {
+  const parallel::StagePlan& plan = parts_.stages;
+  const torch::nn::Module& network = *parts_.model.module;
+  const parallel::PipelineOptions options{.schedule = parts_.options.parallel.schedule_pp,
+                                          .seed = static_cast<uint64_t>(parts_.options.seed),
+                                          .replicas = groups_.replicas,
+                                          .as_lanes = true};
+  for (int i = 0; i < plan.stages(); ++i) buffers_.push_back(plan.stage(network, i).buffers());
+  stage_ = std::make_shared<nn::Stage>(plan.stage(network, groups_.stage));
+  pipeline_.emplace(
+      stage_, groups_.chain, [stage = stage_](const nn::Tensors& inputs) { return stage->forward(inputs); }, options);
+  const std::string of_several = cat(", pipeline ", groups_.pipeline, " of ", groups_.pipelines);
+  parts_.world->self().role.set(
+      cat("stage ", groups_.stage, " of ", plan.stages(), groups_.pipelines > 1 ? of_several : ""));
 }
 
-}  // namespace
-
-PipelineForm::PipelineForm(const Parts& parts) : parts_(parts), loss_(parts) {
-  const StagePlan& plan = parts_.stages;
-  const torch::nn::Module& network = *parts_.model.module;
-  std::vector<int> chain, others;
-  for (int i = 0; i < plan.stages(); ++i) chain.push_back(pipeline() * plan.stages() + i);
-  for (int i = 0; i < pipelines(); ++i) others.push_back(i * plan.stages() + stage());
-  chain_ = group_of(parts_.world, chain);
-  parallel::PipelineOptions options{.schedule = parts_.options.parallel.schedule_pp,
-                                    .seed = static_cast<uint64_t>(parts_.options.seed),
-                                    .as_lanes = true};
-  if (pipelines() > 1) options.replicas = group_of(parts_.world, others);
-  for (int i = 0; i < plan.stages(); ++i) buffers_.push_back(plan.stage(network, i).buffers());
-  stage_ = std::make_shared<nn::Stage>(plan.stage(network, stage()));
-  pipeline_.emplace(
-      stage_, chain_, [stage = stage_](const nn::Tensors& inputs) { return stage->forward(inputs); }, options);
-  parts_.world->self().role.set(cat("stage ", stage(), " of ", plan.stages(),
-                                    pipelines() > 1 ? cat(", pipeline ", pipeline(), " of ", pipelines()) : ""));
+parallel::StagePlan PipelineForm::plan(const Recipe& recipe, const Model& model, const std::vector<int64_t>& shape,
+                                       int stages) {
+  if (model.layers) return parallel::plan_stages(*model.module, model.layers(), shape, stages);
+  throw ConfigError("--parallel pipeline: ", recipe.name(),
+                    "'s network is one piece: its make_model() gives no layers (train::Model::layers)");
 }
 
 void PipelineForm::check(const Parts& parts) {
@@ -54,8 +50,8 @@ void PipelineForm::check(const Parts& parts) {
 }
 
 World::Lanes PipelineForm::lanes() const {
-  const int own = parts_.plan.lanes / pipelines();
-  return {pipeline() * own, (pipeline() + 1) * own};
+  const int own = parts_.plan.lanes / groups_.pipelines;
+  return {groups_.pipeline * own, (groups_.pipeline + 1) * own};
 }
 
 parallel::StepResult PipelineForm::run(int64_t number, data::StepBatch& batch, double decision) {
@@ -93,7 +89,7 @@ parallel::StepResult PipelineForm::run(int64_t number, data::StepBatch& batch, d
 void PipelineForm::check_gradients(int64_t number) const {
   for (const auto& weight : stage_->named_parameters()) {
     if (!weight.value().requires_grad() || weight.value().grad().defined()) continue;
-    throw ConfigError("step ", number + 1, ", stage ", stage(), ": ", weight.key(),
+    throw ConfigError("step ", number + 1, ", stage ", groups_.stage, ": ", weight.key(),
                       " has no gradient; a pipeline trains networks that use all weights in each step");
   }
 }
@@ -107,12 +103,7 @@ void PipelineForm::sync_buffers() {
 }
 
 std::string PipelineForm::first_not_finite() const {
-  const optim::UseHeldGradients use;
-  std::string own;
-  for (const auto& weight : stage_->named_parameters()) {
-    const at::Tensor& gradient = weight.value().grad();
-    if (own.empty() && gradient.defined() && !gradient.isfinite().all().item<bool>()) own = weight.key();
-  }
+  const std::string own = first_not_finite_of(*stage_);
   for (const std::string& each : comm::gather_texts(parts_.world->communicator(), own)) {
     if (!each.empty()) return each;
   }

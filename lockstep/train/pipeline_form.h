@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lockstep/parallel/pipeline/pipeline.h"
+#include "lockstep/parallel/pipeline/pipeline_groups.h"
+#include "lockstep/parallel/pipeline/stage_plan.h"
 #include "lockstep/train/form.h"
 #include "lockstep/train/lane_loss.h"
 
@@ -15,6 +17,10 @@ namespace lockstep::train {
 // Each rank holds the whole network, whose weights the ranks of a node share; it trains its own stage's.
 class PipelineForm final : public Form {
  public:
+  // The stages of so many ranks' network. Throws ConfigError for a recipe whose models don't say their layers, and as
+  // plan_stages().
+  static parallel::StagePlan plan(const Recipe& recipe, const Model& model, const std::vector<int64_t>& shape,
+                                  int stages);
   static void check(const Parts& parts);  // throws ConfigError for what the form can't take
   explicit PipelineForm(const Parts& parts);
 
@@ -22,19 +28,16 @@ class PipelineForm final : public Form {
   parallel::StepResult run(int64_t number, data::StepBatch& batch, double decision) override;
   void sync_buffers() override;
   std::string first_not_finite() const override;
-  bool notes_lanes() const override { return stage() == 0; }
+  bool notes_lanes() const override { return groups_.stage == 0; }
   static std::string text(const Parts& parts);
 
  private:
-  int stage() const { return parts_.world->rank() % parts_.stages.stages(); }
-  int pipeline() const { return parts_.world->rank() / parts_.stages.stages(); }
-  int pipelines() const { return parts_.world->size() / parts_.stages.stages(); }
   void check_gradients(int64_t number) const;
 
   const Parts& parts_;
   LaneLoss loss_;
+  parallel::PipelineGroups groups_;
   std::shared_ptr<nn::Stage> stage_;
-  std::shared_ptr<World> chain_;  // the stages of this pipeline
   std::optional<parallel::Pipeline> pipeline_;
   std::vector<std::vector<at::Tensor>> buffers_;  // of the network, by stage
 };

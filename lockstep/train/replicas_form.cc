@@ -1,7 +1,6 @@
 #include "lockstep/train/replicas_form.h"
 
 #include <ATen/autocast_mode.h>
-#include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -154,12 +153,8 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
 }
 
 std::string ReplicasForm::first_not_finite() const {
-  const optim::UseHeldGradients use;
-  for (const auto& weight : parts_.model.module->named_parameters()) {
-    const at::Tensor& gradient = weight.value().grad();
-    if (gradient.defined() && !gradient.isfinite().all().item<bool>()) return weight.key();
-  }
-  return "a weight";
+  const std::string first = first_not_finite_of(*parts_.model.module);
+  return first.empty() ? "a weight" : first;
 }
 
 bool ReplicasForm::has_bits_of_lanes(const Parts& parts) {

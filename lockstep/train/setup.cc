@@ -28,6 +28,7 @@
 #include "lockstep/train/form.h"
 #include "lockstep/train/jpeg_decoder_of.h"
 #include "lockstep/train/memory_format.h"
+#include "lockstep/train/pipeline_form.h"
 #include "lockstep/train/prepare_folder.h"
 #include "lockstep/train/run_data.h"
 #include "lockstep/train/shared_resume.h"
@@ -207,7 +208,7 @@ Scheduler scheduler_of(const Planned& run) {
 // A run with its model on its device, in its memory format, with the weights that the seed draws.
 struct Built : Planned {
   Model model;
-  StagePlan stages;
+  parallel::StagePlan stages;
   c10::Device device{c10::kCPU};
   std::string device_text;
 };
@@ -231,10 +232,10 @@ Built build_model(Planned planned) {
   if (asked.sync_bn && asked.form == parallel::ParallelForm::kDdp) {
     parallel::convert_sync_batchnorm(*model.module, planned.world->communicator());
   }
-  StagePlan stages;
+  parallel::StagePlan stages;
   if (asked.form == parallel::ParallelForm::kPipeline) {
     const int count = asked.stages > 0 ? asked.stages : planned.world->size();
-    stages = plan_stages(*planned.recipe, model, planned.data.splits.train->sample_shape(), count);
+    stages = PipelineForm::plan(*planned.recipe, model, planned.data.splits.train->sample_shape(), count);
   }
   return {{std::move(planned)}, std::move(model), std::move(stages), device, std::move(device_text)};
 }
@@ -288,7 +289,7 @@ Optimized make_optimizer(Weighted run) {
   if (shards(run.options, *whole, *run.world)) {
     // Each stage's gradients are on its own rank, of the first pipeline and as well of the others.
     std::vector<int> owners;
-    if (run.stages.stages() > 0) owners = stages_of(run.stages, whole->all_parameters());
+    if (run.stages.stages() > 0) owners = parallel::stages_of(run.stages, whole->all_parameters());
     auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator(), owners);
     std::vector<int> gathers = run.disks.savers;
     if (gathers.front() != 0) gathers.insert(gathers.begin(), 0);  // which tells the weights' hash

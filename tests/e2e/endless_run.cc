@@ -31,6 +31,22 @@ pid_t worker_of(const Program& program, int rank) {
   return -1;
 }
 
+bool kill_at(const std::string& point, const std::function<pid_t()>& rank, pid_t& killed,
+             std::chrono::seconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const pid_t pid = rank();
+    if (pid > 0 && pid != killed &&
+        read_file("/proc/" + std::to_string(pid) + "/maps").find(point) != std::string::npos) {
+      kill(pid, SIGKILL);
+      killed = pid;
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return false;
+}
+
 void signal_to(pid_t pid, int number) {
   if (pid <= 0) throw IoError("the process that is to get signal ", number, " is not there");
   kill(pid, number);

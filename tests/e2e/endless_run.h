@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -13,6 +15,11 @@ namespace lockstep::e2e {
 
 // The process of a rank that `program` has started; -1 if there is none.
 pid_t worker_of(const Program& program, int rank);
+
+// Kills the process that `rank` gives as soon as its memory maps something of such a name ("lockstep-pool"), and sets
+// `killed` to it: false if none but the one that was killed before gets there in time.
+bool kill_at(const std::string& point, const std::function<pid_t()>& rank, pid_t& killed,
+             std::chrono::seconds patience = std::chrono::seconds(60));
 
 // Sends it a signal. Throws IoError where `pid` is none, for kill(-1) is a signal to all.
 void signal_to(pid_t pid, int number);

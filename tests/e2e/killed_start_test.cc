@@ -5,9 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
-#include <functional>
 #include <string>
-#include <thread>
 
 #include "endless_run.h"
 #include "etcd_nodes.h"
@@ -30,22 +28,6 @@ constexpr const char* kPoints[] = {"",
                                    "memfd:lockstep-comm",
                                    "memfd:lockstep-pool-0",
                                    "memfd:lockstep-snapshots"};
-
-// Kills a rank at this point of its start. Whether it got there; false also if it was the one killed before.
-bool kill_at(const std::string& point, const std::function<pid_t()>& rank, pid_t& killed) {
-  const auto deadline = std::chrono::steady_clock::now() + seconds(60);
-  while (std::chrono::steady_clock::now() < deadline) {
-    const pid_t pid = rank();
-    if (pid > 0 && pid != killed &&
-        read_file("/proc/" + std::to_string(pid) + "/maps").find(point) != std::string::npos) {
-      kill(pid, SIGKILL);
-      killed = pid;
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  return false;
-}
 
 class KilledStart : public testing::TestWithParam<const char*> {
  protected:

@@ -6,10 +6,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #include "endless_run.h"
 #include "lockstep/base/free_ports.h"
@@ -89,17 +87,9 @@ TEST_F(LaunchEnds, ThreeRestartsWithoutProgressAreTheLastOnes) {
   Program program(lockstep_command(Words{"launch", "--nproc=2", "--max-restarts=50"} + endless()));
   pid_t killed = -1;
   for (int start = 0; start < 4; ++start) {
-    const auto has_joined = [&] {
-      const pid_t pid = worker_of(program, 1);
-      const bool is_new = pid > 0 && pid != killed;
-      if (!is_new || read_file("/proc/" + std::to_string(pid) + "/maps").find("lockstep-pool") == std::string::npos) {
-        return false;
-      }
-      killed = pid;
-      return true;
-    };
-    ASSERT_TRUE(eventually(has_joined, std::chrono::milliseconds(30'000))) << start << program.err();
-    kill(killed, SIGKILL);
+    ASSERT_TRUE(kill_at(
+        "lockstep-pool", [&] { return worker_of(program, 1); }, killed, seconds(30)))
+        << start << program.err();
   }
   const Result result = program.wait(seconds(30));
   EXPECT_EQ(result.exit_code, 128 + SIGKILL);

@@ -21,6 +21,8 @@
 #include "lockstep/parallel/distributed_data_parallel.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/pipeline/pipeline.h"
+#include "lockstep/parallel/pipeline/pipeline_groups.h"
+#include "lockstep/parallel/pipeline/stage_plan.h"
 #include "lockstep/parallel/server/parameter_server.h"
 #include "lockstep/parallel/server/served_parameters.h"
 #include "lockstep/parallel/sharded_optimizer.h"
@@ -124,28 +126,21 @@ class PipelineForm final : public Form {
   PipelineForm(const BenchOptions& options, const std::shared_ptr<World>& world, bool replicas) : whole_(world) {
     const int size = world->size(), stages = replicas ? size / 2 : size;
     if (replicas && size % 2 != 0) throw ConfigError("--form pipeline-ddp: ", size, " processes are no two pipelines");
-    const int own = world->rank() / stages, stage = world->rank() % stages;
-    std::vector<int> chain, others;
-    for (int i = 0; i < stages; ++i) chain.push_back(own * stages + i);
-    for (int i = 0; i < size / stages; ++i) others.push_back(i * stages + stage);
-    stages_ = std::make_shared<World>(world, world->communicator().make_group(chain));
-    parallel::PipelineOptions asked;
-    if (replicas) asked.replicas = std::make_shared<World>(world, world->communicator().make_group(others));
-    const int pipelines = size / stages;
-    samples_ = options.batch_size / pipelines / options.micro_batches;
+    const auto groups = parallel::make_pipeline_groups(world, stages);
+    pipelines_ = groups.pipelines;
+    samples_ = options.batch_size / pipelines_ / options.micro_batches;
     step_.samples.assign(static_cast<size_t>(options.micro_batches), samples_);
-    first_ = own * samples_ * options.micro_batches;
+    first_ = groups.pipeline * samples_ * options.micro_batches;
 
     BenchNetwork net = network_of(options);
     images_ = net.images;
     labels_ = net.labels;
-    const std::vector<int> first = partition_of(net, stages);
-    const auto at = static_cast<size_t>(stage);
-    const size_t end = at + 1 < first.size() ? static_cast<size_t>(first[at + 1]) : net.layers().size();
-    stage_ = std::make_shared<nn::Stage>(*net.module, net.layers(), static_cast<size_t>(first[at]), end);
+    const parallel::StagePlan plan{.layers = net.layers(), .first = partition_of(net, stages)};
+    stage_ = std::make_shared<nn::Stage>(plan.stage(*net.module, groups.stage));
     optimizer_ = sgd_of(stage_->parameters());
     pipeline_.emplace(
-        stage_, stages_, [this](const Tensors& inputs) { return stage_->forward(inputs); }, asked);
+        stage_, groups.chain, [this](const Tensors& inputs) { return stage_->forward(inputs); },
+        parallel::PipelineOptions{.replicas = groups.replicas});
   }
   void step() override {
     stage_->zero_grad();
@@ -158,9 +153,9 @@ class PipelineForm final : public Form {
     optimizer_->update({});
     ++step_.number;
     sent_ += static_cast<double>(result.sent_bytes);
-    if (stages_->size() == whole_->size()) return;
+    if (pipelines_ == 1) return;
     for (const at::Tensor& weight : stage_->parameters()) {
-      sent_ += bytes_of_sum(static_cast<double>(weight.nbytes()), whole_->size() / stages_->size());
+      sent_ += bytes_of_sum(static_cast<double>(weight.nbytes()), pipelines_);
     }
   }
   double bytes() const override { return sent_; }
@@ -187,7 +182,8 @@ class PipelineForm final : public Form {
     return parallel::partition({all.const_data_ptr<double>(), costs.size()}, stages);
   }
 
-  std::shared_ptr<World> whole_, stages_;
+  std::shared_ptr<World> whole_;
+  int pipelines_ = 1;
   int64_t samples_ = 0, first_ = 0;
   at::Tensor images_, labels_;
   std::shared_ptr<nn::Stage> stage_;

@@ -73,9 +73,7 @@ void ParallelOptions::check_form() const {
   const auto goes_with = [this](bool is_said, const char* option, ParallelForm wanted) {
     if (!is_said || form == wanted) return;
     throw ConfigError(option, ": goes with --parallel ", config::word_of(wanted), ", and this is --parallel ",
-                      config::word_of(form),
-                      "; give one or the other (a run that goes on keeps its options: --stages 0, ",
-                      "--replicas 0 and --schedule-pp 1f1b take them back)");
+                      config::word_of(form), "; leave one of them out");
   };
   goes_with(stages > 0, "--stages", ParallelForm::kPipeline);
   goes_with(schedule_pp != PipelineSchedule::k1F1B, "--schedule-pp", ParallelForm::kPipeline);
@@ -94,10 +92,17 @@ int ParallelOptions::groups_of(int ranks) const {
   return stages == 0 ? 1 : ranks / stages;
 }
 
+bool ParallelOptions::fits(int ranks, int of_lanes) const {
+  if (form == ParallelForm::kDp) return ranks == 1;
+  if (form == ParallelForm::kPipeline && (ranks < 2 || stages == 1 || (stages > 1 && ranks % stages != 0)))
+    return false;
+  return of_lanes == 0 || lanes_fit(of_lanes, groups_of(ranks));
+}
+
 void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
+  if (fits(ranks, of_lanes)) return;
   if (form == ParallelForm::kDdp) return check_lanes(ranks, of_lanes);
   if (form == ParallelForm::kDp) {
-    if (ranks == 1) return;
     throw ConfigError("--parallel dp: one process computes all replicas, and these are ", ranks,
                       "; give --nproc 1, and --replicas N");
   }
@@ -107,7 +112,6 @@ void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
                       " processes of --nproc");
   }
   const int pipelines = groups_of(ranks);
-  if (of_lanes == 0 || lanes_fit(of_lanes, pipelines)) return;
   throw ConfigError("--lanes ", of_lanes, ": each of the ", pipelines, " pipelines of ", ranks / pipelines,
                     " stages needs a power of two of lanes; give --lanes ", 2 * pipelines, ", ", 4 * pipelines, " or ",
                     8 * pipelines);
@@ -134,17 +138,10 @@ void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
 }
 
 int ParallelOptions::fewer_than(int ranks) const {
-  if (min_nproc == 0 || ranks <= min_nproc) return 0;
-  if (form == ParallelForm::kPipeline) {
-    const int least = std::max(min_nproc, stages > 0 ? stages : 2);
-    for (int fewer = ranks - 1; fewer >= least; --fewer) {
-      const bool fits = stages == 0 || fewer % stages == 0;
-      if (fits && lanes_fit(lanes, groups_of(fewer))) return fewer;
-    }
-    return 0;
+  for (int fewer = ranks - 1; min_nproc > 0 && fewer >= min_nproc; --fewer) {
+    if (fits(fewer, lanes)) return fewer;
   }
-  const int fewer = fitting_nproc(ranks - 1, lanes);
-  return fewer >= min_nproc ? fewer : 0;
+  return 0;
 }
 
 void ProcessOptions::declare(config::OptionSet& options) {

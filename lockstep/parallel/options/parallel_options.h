@@ -64,9 +64,11 @@ struct ParallelOptions {
   void drop_of_other_forms(const std::function<bool(const char* option)>& is_said);
   // Returns the next smaller number of ranks with which the run may go on; 0 if there is none. After resolve().
   int fewer_than(int ranks) const;
+  // Whether so many ranks can compute so many lanes in this form; 0 lanes: as many as ranks.
+  bool fits(int ranks, int of_lanes) const;
   // Returns how many groups of so many ranks divide the lanes: each rank with ddp, each pipeline, and one with dp.
   int groups_of(int ranks) const;
-  // Throws ConfigError unless so many ranks can compute so many lanes in this form.
+  // Throws ConfigError that says why, unless fits().
   void check_ranks(int ranks, int of_lanes) const;
   // Returns the lanes of a world of `world_size` ranks.
   int lanes_of(int world_size) const { return lanes == 0 ? world_size : lanes; }

@@ -1,11 +1,11 @@
-#include "lockstep/loop/eval_mode.h"
+#include "lockstep/nn/eval_mode.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
-namespace lockstep::loop {
+namespace lockstep::nn {
 namespace {
 
 TEST(EvalMode, GivesEveryLayerItsOwnModeBack) {
@@ -25,4 +25,4 @@ TEST(EvalMode, GivesEveryLayerItsOwnModeBack) {
 }
 
 }  // namespace
-}  // namespace lockstep::loop
+}  // namespace lockstep::nn

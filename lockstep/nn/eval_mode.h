@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::loop {
+namespace lockstep::nn {
 
 // Puts these modules, with all that is in them, into eval mode as long as the object lives. Each of their submodules
 // then gets its own mode back: a layer that was frozen by eval() stays frozen. The modules outlive it.
@@ -30,4 +30,4 @@ class EvalMode {
   std::vector<std::pair<torch::nn::Module*, bool>> before_;
 };
 
-}  // namespace lockstep::loop
+}  // namespace lockstep::nn

@@ -1,4 +1,4 @@
-#include "lockstep/train/stage_plan.h"
+#include "lockstep/parallel/pipeline/stage_plan.h"
 
 #include <ATen/ops/relu.h>
 #include <gmock/gmock.h>
@@ -10,9 +10,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/testing/refusal.h"
-#include "lockstep/train/testing/tiny_recipe.h"
 
-namespace lockstep::train {
+namespace lockstep::parallel {
 namespace {
 
 using ::testing::ElementsAre;
@@ -37,15 +36,10 @@ class NetImpl : public torch::nn::Module {
 
 class StagePlanTest : public ::testing::Test {
  protected:
-  StagePlanTest() {
-    model_.module = net_;
-    model_.layers = [this] { return net_->layers(); };
-  }
-  StagePlan plan(int stages) { return plan_stages(recipe_, model_, {1, 16, 16}, stages); }
+  StagePlan plan(int stages) { return plan_stages(*net_, layers_, {1, 16, 16}, stages); }
 
-  testing_support::TinyRecipe recipe_;
   std::shared_ptr<NetImpl> net_ = std::make_shared<NetImpl>();
-  Model model_;
+  std::vector<nn::Layer> layers_ = net_->layers();
 };
 
 TEST_F(StagePlanTest, CutsByTheWorkOfTheLayers) {
@@ -63,15 +57,9 @@ TEST_F(StagePlanTest, RefusesWhatHasNoSuchStages) {
   EXPECT_THAT(refused([&] { plan(4); }), HasSubstr("4 stages, and the network has 3 layers"));
   const StagePlan two = plan(2);
   EXPECT_THAT(refused([&] { stages_of(two, {at::zeros({2})}); }), HasSubstr("is in none of the network's layers"));
-  model_.layers = [this] {
-    auto all = net_->layers();
-    all[2].modules.push_back(net_->conv.ptr());
-    return all;
-  };
+  layers_[2].modules.push_back(net_->conv.ptr());
   EXPECT_THAT(refused([&] { stages_of(plan(2), net_->parameters()); }), HasSubstr("share a weight of shape"));
-  model_.layers = nullptr;
-  EXPECT_THAT(refused([&] { plan(2); }), HasSubstr("gives no layers (train::Model::layers)"));
 }
 
 }  // namespace
-}  // namespace lockstep::train
+}  // namespace lockstep::parallel

@@ -1,4 +1,4 @@
-#include "lockstep/train/stage_plan.h"
+#include "lockstep/parallel/pipeline/stage_plan.h"
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
-#include "lockstep/loop/eval_mode.h"
+#include "lockstep/nn/eval_mode.h"
 #include "lockstep/parallel/pipeline/schedule.h"
 
-namespace lockstep::train {
+namespace lockstep::parallel {
 namespace {
 
 // Each weight of a convolution is used for each pixel of the output, and that of a matrix once.
@@ -45,27 +45,24 @@ std::string StagePlan::text() const {
   return text;
 }
 
-StagePlan plan_stages(const Recipe& recipe, const Model& model, const std::vector<int64_t>& shape, int stages) {
-  if (!model.layers) {
-    throw ConfigError("--parallel pipeline: ", recipe.name(),
-                      "'s network is one piece: its make_model() gives no layers (train::Model::layers)");
-  }
-  StagePlan plan{.layers = model.layers()};
+StagePlan plan_stages(torch::nn::Module& network, std::vector<nn::Layer> layers, const std::vector<int64_t>& shape,
+                      int stages) {
+  StagePlan plan{.layers = std::move(layers)};
   if (std::ssize(plan.layers) < stages) {
     throw ConfigError("--parallel pipeline: ", stages, " stages, and the network has ", plan.layers.size(),
                       " layers, of which each stage gets one at least; give --stages N or fewer processes");
   }
-  const loop::EvalMode eval_mode({model.module.get()});
+  const nn::EvalMode eval_mode({&network});
   const c10::AutoGradMode no_grad(false);
   std::vector<int64_t> sizes = shape;
   sizes.insert(sizes.begin(), 1);
-  nn::Tensors tensors{at::zeros(sizes, model.module->parameters().front().options().requires_grad(false))};
+  nn::Tensors tensors{at::zeros(sizes, network.parameters().front().options().requires_grad(false))};
   std::vector<double> work;
   for (const nn::Layer& layer : plan.layers) {
     tensors = layer.forward(std::move(tensors));
     work.push_back(work_of(layer, tensors.back()));
   }
-  plan.first = parallel::partition(work, stages);
+  plan.first = partition(work, stages);
   return plan;
 }
 
@@ -96,4 +93,4 @@ std::vector<int> stages_of(const StagePlan& plan, const std::vector<at::Tensor>&
   return stages;
 }
 
-}  // namespace lockstep::train
+}  // namespace lockstep::parallel

@@ -1,13 +1,16 @@
-// The stages that a run's network is cut into for --parallel pipeline.
+// The stages that a network is cut into for a pipeline.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "lockstep/nn/staged.h"
-#include "lockstep/train/recipe.h"
 
-namespace lockstep::train {
+namespace lockstep::parallel {
 
 struct StagePlan {
   std::vector<nn::Layer> layers;  // of the whole network
@@ -23,10 +26,11 @@ struct StagePlan {
 
 // Cuts a network into stages of about equal work: multiplications of a sample's forward, as the sizes of weights and
 // outputs tell them, which are the same on all machines. `shape`: of a sample. Throws ConfigError for more stages than
-// layers, and for a recipe whose models don't say their layers.
-StagePlan plan_stages(const Recipe& recipe, const Model& model, const std::vector<int64_t>& shape, int stages);
+// layers.
+StagePlan plan_stages(torch::nn::Module& network, std::vector<nn::Layer> layers, const std::vector<int64_t>& shape,
+                      int stages);
 
 // By parameter, the stage that has it. Throws ConfigError for one that no layer has, or several stages.
 std::vector<int> stages_of(const StagePlan& plan, const std::vector<at::Tensor>& parameters);
 
-}  // namespace lockstep::train
+}  // namespace lockstep::parallel
