@@ -82,7 +82,8 @@ ReplicasForm::ReplicasForm(const Parts& parts)
     return models_.back().module;
   };
   replicas_ = std::make_shared<parallel::ReplicaSet>(parts_.model.module, make,
-                                                     std::vector<at::Device>(count, at::Device(at::kCPU)), sync);
+                                                     std::vector<at::Device>(count, at::Device(at::kCPU)),
+                                                     parallel::ReplicaSetOptions{.sync = sync, .as_lanes = true});
 }
 
 const Model& ReplicasForm::model_of(const torch::nn::Module& replica) const {

@@ -54,6 +54,12 @@ TEST_F(Forms, EndWithTheSameBitsIn16Bits) {
   expect_the_bits_of_ddp(train_words({"--steps", "6", "--amp", "O2", "--dtype", "bf16"}));
 }
 
+// More than two of them add up: each sum is rounded to 16 bits.
+TEST_F(Forms, ManyReplicasEndWithTheSameBitsIn16Bits) {
+  const Words words = train_words({"--steps", "6", "--amp", "O2", "--dtype", "bf16"});
+  EXPECT_EQ(outcome("dp", words + Words{"--parallel", "dp", "--replicas", "4"}), outcome("ddp", words));
+}
+
 // All steps overflow, and are skipped.
 TEST_F(Forms, SkipTheSameSteps) {
   expect_the_bits_of_ddp(

@@ -49,7 +49,8 @@ Scatterer::Scatterer(const std::shared_ptr<torch::nn::Module>& network, const Re
                       first.str(), "; move the network there");
   }
   if (!options_.output_device) options_.output_device = first;
-  replicas_ = std::make_shared<ReplicaSet>(network, make, options_.device_ids, options_.sync_batch_norm);
+  replicas_ = std::make_shared<ReplicaSet>(network, make, options_.device_ids,
+                                           ReplicaSetOptions{.sync = options_.sync_batch_norm});
 }
 
 // By replica, then input.

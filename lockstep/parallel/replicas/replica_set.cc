@@ -97,13 +97,13 @@ Tensor plus(const Tensor& a, Tensor b) {
 }
 
 // The sum of one parameter's gradients over replicas, with its dtype and on its device. Takes them.
-Tensor folded(std::vector<Tensors>& gradients, size_t place, const Tensor& parameter) {
+Tensor folded(std::vector<Tensors>& gradients, size_t place, const Tensor& parameter, bool as_lanes) {
   comm::LeafFold<Tensor> fold;
   for (Tensors& own : gradients) {
     Tensor gradient = std::move(own[place]);
     if (gradient.defined()) {
       gradient = gradient.to(parameter.device());
-      if (gradients.size() > 1 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
+      if (!as_lanes && gradients.size() > 1 && gradient.element_size() < 4) gradient = gradient.to(at::kFloat);
     }
     fold.push(std::move(gradient), plus);
   }
@@ -220,7 +220,8 @@ Tensors ReplicaCall::backward(const Tensors& of_outputs) {
   }
   Tensors sums(set->parameters_.size());
   set->compute(replicas, [&](size_t number) {
-    for (size_t i = number; i < sums.size(); i += replicas) sums[i] = folded(found, inputs + i, set->parameters_[i]);
+    for (size_t i = number; i < sums.size(); i += replicas)
+      sums[i] = folded(found, inputs + i, set->parameters_[i], set->options_.as_lanes);
   });
   std::move(sums.begin(), sums.end(), std::back_inserter(all));
   if (used) outputs.assign(outputs.size(), {});
@@ -228,8 +229,8 @@ Tensors ReplicaCall::backward(const Tensors& of_outputs) {
 }
 
 ReplicaSet::ReplicaSet(std::shared_ptr<torch::nn::Module> network, const Make& make, std::vector<at::Device> devices,
-                       bool sync)
-    : network_(std::move(network)), devices_(std::move(devices)), parts_(network_->modules()) {
+                       ReplicaSetOptions options)
+    : network_(std::move(network)), devices_(std::move(devices)), options_(options), parts_(network_->modules()) {
   if (find_sync_group(*network_) != nullptr) {
     throw ConfigError("DataParallel: ", network_->name(),
                       " has SyncBatchNorms over ranks; leave convert_sync_batchnorm out, and give "
@@ -240,7 +241,7 @@ ReplicaSet::ReplicaSet(std::shared_ptr<torch::nn::Module> network, const Make& m
   LaneGenerators generators(*network_);
   const LaneGenerators::Kept kept(generators);  // the copies' first weights, which are replaced, draw numbers
   for (size_t i = 0; i < devices_.size(); ++i) replicas_.push_back(make_replica(make, i));
-  if (!sync) return;
+  if (!options_.sync) return;
   exchange_ = std::make_shared<ReplicaExchange>();
   for (const Replica& replica : replicas_) join_statistics(*replica.module, exchange_);
 }
