@@ -20,6 +20,13 @@ std::optional<c10::Device> gpu_in_use() {
   return at::detail::getCUDAHooks().hasPrimaryContext(gpu.index()) ? std::optional(gpu) : std::nullopt;
 }
 
+std::vector<c10::Device> devices_drawn_on(const torch::nn::Module& module) {
+  std::vector<c10::Device> devices = devices_of(module);
+  const auto gpu = gpu_in_use();
+  if (gpu && std::find(devices.begin(), devices.end(), *gpu) == devices.end()) devices.push_back(*gpu);
+  return devices;
+}
+
 }  // namespace
 
 std::vector<c10::Device> devices_of(const torch::nn::Module& module) {
@@ -33,10 +40,9 @@ std::vector<c10::Device> devices_of(const torch::nn::Module& module) {
   return devices;
 }
 
-LaneGenerators::LaneGenerators(const torch::nn::Module& module) {
-  std::vector<c10::Device> devices = devices_of(module);
-  const auto gpu = gpu_in_use();
-  if (gpu && std::find(devices.begin(), devices.end(), *gpu) == devices.end()) devices.push_back(*gpu);
+LaneGenerators::LaneGenerators(const torch::nn::Module& module) : LaneGenerators(devices_drawn_on(module)) {}
+
+LaneGenerators::LaneGenerators(const std::vector<c10::Device>& devices) {
   for (const c10::Device& device : devices) generators_.push_back(at::globalContext().defaultGenerator(device));
 }
 

@@ -18,6 +18,7 @@ std::vector<c10::Device> devices_of(const torch::nn::Module& module);
 class LaneGenerators {
  public:
   explicit LaneGenerators(const torch::nn::Module& module);
+  explicit LaneGenerators(const std::vector<c10::Device>& devices);  // those of these alone
 
   void seed(uint64_t seed);  // before a lane
 

@@ -45,6 +45,16 @@ c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks) {
   return opened;
 }
 
+std::vector<c10::Device> devices_of_process(const DeviceChoice& choice, c10::Device own) {
+  std::vector<c10::Device> devices = {own};
+  if (own.is_cpu() || choice.gpu >= 0) return devices;
+  const c10::DeviceIndex visible = c10::impl::VirtualGuardImpl(own.type()).deviceCount();
+  for (c10::DeviceIndex i = 0; i < visible; ++i) {
+    if (i != own.index()) devices.emplace_back(own.type(), i);
+  }
+  return devices;
+}
+
 comm::MakeDeviceGraph device_graphs(c10::Device device) {
   if (device.is_cpu()) return nullptr;
   auto* const make =

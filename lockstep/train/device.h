@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <string>
+#include <vector>
 
 #include "lockstep/comm/plugins/device_graph.h"
 #include "lockstep/train/options/train_options.h"
@@ -32,6 +33,10 @@ NodeRanks node_ranks(const World& world, bool may_share);
 // Returns the rank's device, on which libtorch then makes what names no other one. Throws as require_gpu() and
 // choose_gpu().
 c10::Device open_device(const DeviceChoice& device, const NodeRanks& ranks);
+
+// The devices for one process that uses all of its GPUs, its own one first; that one alone where `choice` names it, and
+// the CPU where it is that.
+std::vector<c10::Device> devices_of_process(const DeviceChoice& choice, c10::Device own);
 
 // Returns the backend for ranks on such a device: "nccl" for GPUs if `backend` is "auto", else `backend`.
 std::string backend_for(const DeviceChoice& device, const std::string& backend);

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/tensor.h>
 
+#include <string_view>
+
 #include "lockstep/base/error.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/config/words.h"
@@ -15,7 +17,8 @@ PipelineForm::PipelineForm(const Parts& parts)
   const parallel::PipelineOptions options{.schedule = parts_.options.parallel.schedule_pp,
                                           .seed = static_cast<uint64_t>(parts_.options.seed),
                                           .replicas = groups_.replicas,
-                                          .as_lanes = true};
+                                          .as_lanes = true,
+                                          .device = parts_.device};
   for (int i = 0; i < plan.stages(); ++i) buffers_.push_back(plan.stage(network, i).buffers());
   stage_ = std::make_shared<nn::Stage>(plan.stage(network, groups_.stage));
   pipeline_.emplace(
@@ -34,8 +37,8 @@ parallel::StagePlan PipelineForm::plan(const Recipe& recipe, const Model& model,
 
 void PipelineForm::check(const Parts& parts) {
   const Plan& plan = parts.plan;
-  if (!parts.device.is_cpu()) {
-    throw ConfigError("--parallel pipeline: stages are on the CPU so far; on GPUs use --parallel ddp");
+  if (!parts.device.is_cpu() && std::string_view(parts.world->communicator().backend()) != "nccl") {
+    throw ConfigError("--parallel pipeline: stages on GPUs go by --backend nccl, with a GPU for each");
   }
   if (parts.options.data.skip_bad > 0) {
     throw ConfigError("--skip-bad: each stage of a pipeline reads the samples itself, and may pass over others; use ",

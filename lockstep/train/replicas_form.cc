@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <list>
 #include <utility>
 
 #include "lockstep/amp/autocast.h"
@@ -14,17 +15,24 @@
 #include "lockstep/optim/held_gradient.h"
 #include "lockstep/parallel/loss_scale.h"
 #include "lockstep/parallel/mixed_networks.h"
+#include "lockstep/train/device.h"
 
 namespace lockstep::train {
 namespace {
 
-// As many as cores for their threads, and no more than lanes; but so many that none has more than two of them, whose
-// gradients then add up as in the fold.
+// No more than lanes. On GPUs one on each; on the CPU as many as cores for their threads, but so many that none has
+// more than two lanes, whose gradients then add up as in the fold.
 size_t replicas_of(const Parts& parts) {
   const int asked = parts.options.parallel.replicas, lanes = parts.plan.lanes;
   if (asked > lanes) {
     throw ConfigError("--replicas ", asked, ": each replica gets a lane at least, and there are ", lanes,
                       "; give --lanes ", asked, " or more");
+  }
+  if (!parts.device.is_cpu()) {
+    const auto gpus = static_cast<int>(devices_of_process(parts.options.device, parts.device).size());
+    if (asked <= gpus) return static_cast<size_t>(asked > 0 ? asked : std::min(gpus, lanes));
+    throw ConfigError("--replicas ", asked, ": each replica has a GPU of its own, and here ",
+                      gpus == 1 ? "is " : "are ", gpus, "; give --replicas ", gpus, " or less");
   }
   const int threads = static_cast<int>(parts.state.origin.number("threads"));
   const int by_cores = std::clamp(usable_cores() / std::max(1, threads), 1, lanes);
@@ -35,6 +43,11 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
   for (const at::Tensor& each : tensors) copies.push_back(each.detach().clone());
   return copies;
+}
+
+data::LaneBatch on_device(data::LaneBatch lane, at::Device device) {
+  lane.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(device); });
+  return lane;
 }
 
 // How many replicas compute so many lanes, and the first lane of each. Lanes alone, or by twos, are subtrees of the
@@ -63,9 +76,6 @@ std::vector<at::Tensor> trained(const torch::nn::Module& network) {
 }  // namespace
 
 void ReplicasForm::check(const Parts& parts) {
-  if (!parts.device.is_cpu()) {
-    throw ConfigError("--parallel dp: replicas are on the CPU so far; on GPUs use --parallel ddp, a process each");
-  }
   const size_t count = replicas_of(parts);
   if (parts.options.parallel.sync_bn && std::cmp_not_equal(count, parts.plan.lanes)) {
     throw ConfigError("--sync-bn: with --parallel dp each replica has one lane; give --replicas ", parts.plan.lanes);
@@ -76,13 +86,18 @@ ReplicasForm::ReplicasForm(const Parts& parts)
     : parts_(parts), loss_(parts), weights_(std::make_shared<amp::MarkedWeights>(trained(*parts.model.module))) {
   const size_t count = replicas_of(parts_);
   const bool sync = parts_.options.parallel.sync_bn;
+  std::vector<at::Device> devices(count, parts_.device);
+  if (!parts_.device.is_cpu()) {
+    devices = devices_of_process(parts_.options.device, parts_.device);
+    devices.resize(count, parts_.device);
+    for (const at::Device& device : devices) gpu_numbers_.emplace_back(std::vector<at::Device>{device});
+  }
   models_.reserve(count);  // their addresses stay
   const auto make = [this](const at::Device&) {
     models_.push_back(parts_.recipe->make_model(static_cast<uint64_t>(parts_.options.seed), *parts_.data.train));
     return models_.back().module;
   };
-  replicas_ = std::make_shared<parallel::ReplicaSet>(parts_.model.module, make,
-                                                     std::vector<at::Device>(count, at::Device(at::kCPU)),
+  replicas_ = std::make_shared<parallel::ReplicaSet>(parts_.model.module, make, std::move(devices),
                                                      parallel::ReplicaSetOptions{.sync = sync, .as_lanes = true});
 }
 
@@ -101,6 +116,8 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
   const size_t count = shares.replicas;
   std::vector<double> losses(lanes.size());
   std::vector<at::Tensor> first_buffers;  // of the first lane, which are kept
+  std::list<parallel::LaneGenerators::Kept> kept;
+  for (auto& numbers : gpu_numbers_) kept.emplace_back(numbers);
   const auto share_of = [&](size_t i) {
     return static_cast<double>(lanes[i]->size()) / static_cast<double>(batch.global_samples);
   };
@@ -109,12 +126,14 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
     const auto at = static_cast<size_t>(&model - models_.data());
     at::Tensor sum;
     for (size_t i = shares.first(at); i < shares.first(at + 1); ++i) {
-      at::Generator generator;  // each lane draws its own numbers, as DistributedDataParallel's
-      const nn::ThreadGenerator own(generator, [seed = parts_.options.seed, number, lane = lanes[i]->lane] {
-        return kernel_seed(static_cast<uint64_t>(seed), static_cast<uint64_t>(number), static_cast<uint32_t>(lane));
-      });
+      const uint64_t seed =  // each lane draws its own numbers, as DistributedDataParallel's
+          kernel_seed(static_cast<uint64_t>(parts_.options.seed), static_cast<uint64_t>(number),
+                      static_cast<uint32_t>(lanes[i]->lane));
+      at::Generator generator;
+      const nn::ThreadGenerator own(generator, [seed] { return seed; });
+      if (!gpu_numbers_.empty()) gpu_numbers_[at].seed(seed);
       at::autocast::clear_cache();  // each lane's gradients of cast weights are added up in the weights' dtype
-      const at::Tensor loss = loss_.of(model, *lanes[i]);
+      const at::Tensor loss = loss_.of(model, on_device(*lanes[i], replicas_->devices()[at]));
       if (i == 0) first_buffers = copies_of(model.module->buffers());
       losses[i] = loss.detach().item<double>();
       const at::Tensor scaled = parallel::scaled_loss(loss, share_of(i) * scale);
@@ -128,7 +147,7 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
     sums = replicas_->run(count, std::vector<std::vector<at::Tensor>>(count), compute);
   }
   at::Tensor total = sums[0][0];
-  for (size_t i = 1; i < count; ++i) total = total + sums[i][0];
+  for (size_t i = 1; i < count; ++i) total = total + sums[i][0].to(total.device());
   total.backward();
   {
     const c10::AutoGradMode no_grad(false);

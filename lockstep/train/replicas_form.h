@@ -4,13 +4,15 @@
 #include <memory>
 #include <vector>
 
+#include "lockstep/parallel/lane_generators.h"
 #include "lockstep/parallel/replicas/replica_set.h"
 #include "lockstep/train/form.h"
 #include "lockstep/train/lane_loss.h"
 
 namespace lockstep::train {
 
-// A replica computes several lanes one after the other. On the CPU replicas share the network's weights.
+// A replica computes several lanes one after the other. On the CPU replicas share the network's weights; on GPUs each
+// has one of its own.
 class ReplicasForm final : public Form {
  public:
   static void check(const Parts& parts);  // throws ConfigError for what the form can't take
@@ -30,7 +32,8 @@ class ReplicasForm final : public Form {
 
   const Parts& parts_;
   LaneLoss loss_;
-  std::vector<Model> models_;  // of the replicas
+  std::vector<Model> models_;                          // of the replicas
+  std::vector<parallel::LaneGenerators> gpu_numbers_;  // by replica: its GPU's; empty on the CPU
   std::shared_ptr<parallel::ReplicaSet> replicas_;
   std::shared_ptr<const amp::MarkedWeights> weights_;  // that are trained
 };

@@ -90,6 +90,21 @@ TEST(GpuRanks, OneRankGoesOnFromTheSlicesOfTwo) {
             trained(1, words + Words{"--steps", "20"}).at("weights_sha256"));
 }
 
+// The stages of a pipeline, each on its rank, send each other activations and gradients.
+TEST(GpuRanks, APipelineHasTheBitsOfOneRank) {
+  LOCKSTEP_NEEDS_GPU();
+  for (const Words& recipe :
+       {Words{"mnist", "--batch-size", "16", "--steps", "20", "--optimizer", "adamw"},
+        Words{"imagenet", "--arch", "alexnet", "--size", "64", "--batch-size", "8", "--steps", "4"},
+        Words{"imagenet", "--arch", "resnet18", "--size", "64", "--batch-size", "8", "--steps", "4", "--amp", "O2",
+              "--dtype", "fp16"}}) {
+    const auto one = trained(1, recipe);
+    const auto stages = trained(2, recipe + Words{"--parallel", "pipeline"}, "a pipeline of 2 stages");
+    EXPECT_EQ(one.at("weights_sha256"), stages.at("weights_sha256")) << recipe[2];
+    EXPECT_EQ(one.at("loss"), stages.at("loss")) << recipe[2];
+  }
+}
+
 // Measured by events of the device: NCCL works while backward does.
 TEST(GpuRanks, BackwardHidesCommunication) {
   LOCKSTEP_NEEDS_GPU();

@@ -150,6 +150,29 @@ nlohmann::json bench_step(const Words& more) {
   return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
 }
 
+// One replica for each GPU, over all lanes; dropout draws the lanes' numbers.
+TEST(Gpu, ReplicasHaveTheBitsOfLanes) {
+  LOCKSTEP_NEEDS_GPU();
+  const TempDir dir;
+  const auto weights = [&](const std::string& form, const Words& more) {
+    const auto result =
+        lockstep(Words{"train", "imagenet", "--arch", "alexnet", "--size", "64", "--batch-size", "8", "--steps", "4",
+                       "--lanes", "2", "--device", "cuda:0", "--parallel", form, "--out", dir / form} +
+                 more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return final_of(dir / form).value("weights_sha256", "");
+  };
+  for (const Words& level : {Words{"--amp", "O0"}, Words{"--amp", "O1", "--dtype", "fp16"}}) {
+    const std::string lanes = weights("ddp", level);
+    EXPECT_FALSE(lanes.empty());
+    EXPECT_EQ(weights("dp", level), lanes) << level[1];
+  }
+  const auto refused = lockstep({"train", "mnist", "--parallel", "dp", "--replicas", "2", "--lanes", "2", "--device",
+                                 "cuda:0", "--out", dir / "refused"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("each replica has a GPU of its own, and here is 1"));
+}
+
 TEST(Gpu, BenchStepMeasuresItsMemoryToo) {
   LOCKSTEP_NEEDS_GPU();
   std::vector<double> peaks;

@@ -27,6 +27,20 @@ namespace {
 
 constexpr size_t kMostUnderWay = 16;  // messages to a stage that is behind
 
+// That of the stage's parameters and buffers; `otherwise` where it has none.
+at::Device device_of(const torch::nn::Module& stage, at::Device otherwise) {
+  std::optional<at::Device> device;
+  const auto add = [&](const at::Tensor& each) {
+    if (!device) device = each.device();
+    if (each.device() == *device) return;
+    throw ConfigError("pipeline: a stage on ", device->str(), " and ", each.device().str(),
+                      "; move all of its parameters and buffers to one device");
+  };
+  for (const at::Tensor& each : stage.parameters()) add(each);
+  for (const at::Tensor& each : stage.buffers()) add(each);
+  return device.value_or(otherwise);
+}
+
 void check_first_layers(const std::vector<int>& first_layers, int stages, size_t layers) {
   bool rises = std::ssize(first_layers) == stages && first_layers[0] == 0;
   for (size_t i = 1; rises && i < first_layers.size(); ++i) {
@@ -83,11 +97,7 @@ Pipeline::Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<Wor
       options_(std::move(options)),
       gradients_(*stage_),
       generators_(*stage_),
-      link_(world_->communicator()) {
-  for (const at::Tensor& each : stage_->parameters()) {
-    if (!each.is_cpu())
-      throw ConfigError("pipeline: a stage on ", each.device().str(), "; stages are on the CPU so far");
-  }
+      link_(world_->communicator(), device_of(*stage_, options_.device)) {
   if (!options_.replicas) return;
   comm::Communicator& replicas = options_.replicas->communicator();
   check_same_model(*stage_, {cat("stage ", world_->rank(), " of ", world_->size())}, replicas);

@@ -51,6 +51,8 @@ struct PipelineOptions {
   // buffers of the first one, and the states of their random numbers go from stage to stage. Else one adds to the
   // other, and draws numbers of its own on each stage.
   bool as_lanes = false;
+  // Where a stage computes that has no parameters; others do where theirs are.
+  at::Device device = at::kCPU;
   bool own_parameters = false;  // DdpOptions'
   bool check_samples = true;    // some dimension of a micro-batch's inputs has the size that PipelineStep says
 };
@@ -61,7 +63,8 @@ struct PipelineStep {
   std::vector<int> lanes = {};        // as_lanes: its number over all pipelines
 };
 
-// The time of an action's computation, by monotonic_ns() (base/clock.h), without waiting for other stages.
+// The time of an action's computation, by monotonic_ns() (base/clock.h), without waiting for other stages. On a GPU it
+// is that of the host, which queues the work.
 struct PipelineSpan {
   PipelineAction action;
   int64_t begin_ns = 0, end_ns = 0;
@@ -94,8 +97,8 @@ struct PipelineResult {
   }
 };
 
-// Used by one thread. Its ranks are the stages, in order; each holds the parameters of its own. A parameter belongs to
-// one stage.
+// Used by one thread. Its ranks are the stages, in order; each holds the parameters of its own, on the CPU or on its
+// rank's GPU. A parameter belongs to one stage.
 //
 // Micro-batches add up in .grad in their order (or as lanes do), each with its share of the batch's samples, so that
 // the bits are those of the whole network that adds up the same micro-batches on one rank, whatever the schedule (and

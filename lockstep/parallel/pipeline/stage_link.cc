@@ -14,7 +14,8 @@ namespace lockstep::parallel {
 namespace {
 
 constexpr int64_t kStep = 0, kMicroBatch = 1, kMicroBatches = 2, kScale = 3, kTensors = 4, kFirst = 5;  // in a header
-constexpr int64_t kOfTensor = 4 + StageLink::kMostDims;  // dtype, whether it needs a gradient, layout, dims, sizes
+constexpr int64_t kOfTensor = 4 + StageLink::kMostDims;  // dtype, flags, layout, dims, sizes
+constexpr int64_t kNeedsGradient = 1, kOnDevice = 2;     // flags
 constexpr int64_t kMostStates = 2;                       // of random numbers, beside the tensors
 constexpr int64_t kHeader = kFirst + (static_cast<int64_t>(StageLink::kMostTensors) + kMostStates) * kOfTensor;
 
@@ -51,7 +52,8 @@ void StageLink::wait_below(size_t most) {
 
 void StageLink::send(const at::Tensor& tensor, int to, int tag) {
   std::erase_if(sent_, [](const Sent& each) { return each.work->done(); });  // its memory is free again
-  sent_.push_back({tensor, comm_.isend(tensor, to, tag)});
+  const at::Tensor here = tensor.cpu();
+  sent_.push_back({here, comm_.isend(here, to, tag)});
   sent_bytes_ += static_cast<int64_t>(tensor.nbytes());
 }
 
@@ -59,6 +61,16 @@ void StageLink::receive(const at::Tensor& tensor, int from, int tag) {
   const int64_t began = monotonic_ns();
   comm_.receive(tensor, from, tag);
   waited_ns_ += monotonic_ns() - began;
+}
+
+// A tensor of that description, by way of the host where it is on a GPU.
+at::Tensor StageLink::received(at::IntArrayRef sizes, const at::TensorOptions& options, at::MemoryFormat format,
+                               int from, int tag) {
+  const at::Device device = options.device();
+  const at::Tensor here =
+      at::empty(sizes, options.device(at::kCPU).pinned_memory(!device.is_cpu()).memory_format(format));
+  receive(here, from, tag);
+  return here.to(device, /*non_blocking=*/true);
 }
 
 void StageLink::send_outputs(int micro_batch, const Tensors& outputs) {
@@ -77,7 +89,7 @@ void StageLink::send_outputs(int micro_batch, const Tensors& outputs) {
     }
     int64_t* const about = words + kFirst + static_cast<int64_t>(i) * kOfTensor;
     about[0] = static_cast<int64_t>(output.scalar_type());
-    about[1] = output.requires_grad() ? 1 : 0;
+    about[1] = (output.requires_grad() ? kNeedsGradient : 0) | (output.device() == device_ ? kOnDevice : 0);
     about[2] = static_cast<int64_t>(output.suggest_memory_format());
     about[3] = output.dim();
     for (int64_t d = 0; d < output.dim(); ++d) about[4 + d] = output.size(d);
@@ -104,11 +116,11 @@ StageLink::Tensors StageLink::receive_inputs(int micro_batch) {
   Tensors inputs;
   for (int64_t i = 0; i < words[kTensors]; ++i) {
     const int64_t* const about = words + kFirst + i * kOfTensor;
-    const at::Tensor input =
-        at::empty(at::IntArrayRef(about + 4, static_cast<size_t>(about[3])), static_cast<at::ScalarType>(about[0]),
-                  /*layout=*/{}, /*device=*/{}, /*pin_memory=*/{}, static_cast<at::MemoryFormat>(about[2]));
-    receive(input, from, outputs_tag(micro_batch));
-    inputs.push_back(input.requires_grad_(about[1] != 0));
+    const auto options = at::TensorOptions(static_cast<at::ScalarType>(about[0]))
+                             .device((about[1] & kOnDevice) != 0 ? device_ : at::Device(at::kCPU));
+    const at::Tensor input = received({about + 4, static_cast<size_t>(about[3])}, options,
+                                      static_cast<at::MemoryFormat>(about[2]), from, outputs_tag(micro_batch));
+    inputs.push_back(input.requires_grad_((about[1] & kNeedsGradient) != 0));
   }
   return inputs;
 }
@@ -135,8 +147,8 @@ StageLink::Tensors StageLink::receive_gradients(int micro_batch, const Tensors& 
   for (size_t i = 0; i < outputs.size(); ++i) {
     if ((*which.const_data_ptr<int64_t>() >> i & 1) == 0) continue;
     const at::Tensor& output = outputs[i];
-    gradients[i] = at::empty(output.sizes(), output.options().requires_grad(false), output.suggest_memory_format());
-    receive(gradients[i], from, gradients_tag(micro_batch));
+    gradients[i] = received(output.sizes(), output.options().requires_grad(false), output.suggest_memory_format(), from,
+                            gradients_tag(micro_batch));
   }
   return gradients;
 }

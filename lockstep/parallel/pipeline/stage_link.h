@@ -14,15 +14,16 @@ namespace lockstep::parallel {
 
 // A micro-batch's activations: a header that says what they are, then each tensor, without its graph; of gradients a
 // word that says which there are, and these. Sends do not wait for their receivers. What a stage only passes on is
-// copied before, for its owner may write to it again. One thread;
-// errors are Communicator's, and ConfigError for what a header can't say, or where the stages are at different steps.
+// copied before, for its owner may write to it again. Tensors of a GPU go by way of the host, which waits for those
+// that it sends. One thread; errors are Communicator's, and ConfigError for what a header can't say, or where the
+// stages are at different steps.
 class StageLink {
  public:
   using Tensors = std::vector<at::Tensor>;
   static constexpr size_t kMostTensors = 8, kMostDims = 8;
 
-  // The stages are the ranks of `comm`, in order.
-  explicit StageLink(comm::Communicator& comm) : comm_(comm) {}
+  // The stages are the ranks of `comm`, in order. `device`: of this stage, for what its neighbours have on theirs.
+  StageLink(comm::Communicator& comm, at::Device device) : comm_(comm), device_(device) {}
 
   // Begins a step of so many micro-batches, whose losses have this factor.
   void begin(int64_t step, int micro_batches, double loss_scale);
@@ -51,8 +52,11 @@ class StageLink {
   };
   void send(const at::Tensor& tensor, int to, int tag);
   void receive(const at::Tensor& tensor, int from, int tag);
+  at::Tensor received(at::IntArrayRef sizes, const at::TensorOptions& options, at::MemoryFormat format, int from,
+                      int tag);
 
   comm::Communicator& comm_;
+  at::Device device_;
   int64_t step_ = 0;
   int micro_batches_ = 0;
   double loss_scale_ = 1;
