@@ -10,12 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/nn/kernel_builds.h"
+#include "lockstep/nn/thread_key.h"
+
 namespace lockstep::nn {
 namespace {
-
-// A key of the dispatcher's that nothing else uses, above those of autograd and devices. It is on in a thread with a
-// generator of its own, and only operators that take a generator have a kernel there.
-constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
 thread_local ThreadGenerator* t_innermost = nullptr;
 
@@ -45,16 +44,16 @@ void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (generator.isNone() && t_innermost != nullptr && is_on_cpu(schema, arguments)) {
     generator = t_innermost->generator();
   }
-  const c10::impl::ExcludeDispatchKeyGuard below(kKey);
+  const c10::impl::ExcludeDispatchKeyGuard below(kThreadKey);
   op.callBoxed(stack);
 }
 
 void install() {
   static const auto* const libraries = [] {
     auto* all = new std::vector<std::unique_ptr<torch::Library>>;  // never destroyed: threads may outlive it
-    all->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__));
+    all->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "_", kThreadKey, __FILE__, __LINE__));
     all->back()->fallback(torch::CppFunction::makeFallthrough());
-    all->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__));
+    all->push_back(std::make_unique<torch::Library>(torch::Library::IMPL, "aten", kThreadKey, __FILE__, __LINE__));
     auto& dispatcher = c10::Dispatcher::singleton();
     for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
       const auto op = dispatcher.findOp(name);
@@ -63,6 +62,7 @@ void install() {
       const std::string full = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
       all->back()->impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&draw>());
     }
+    build_kernels_in_turn(*all->back());
     return all;
   }();
   (void)libraries;
@@ -74,14 +74,14 @@ ThreadGenerator::ThreadGenerator(at::Generator& generator, std::function<uint64_
     : generator_(generator),
       seed_(std::move(seed)),
       outer_(t_innermost),
-      was_on_(c10::impl::tls_is_dispatch_key_included(kKey)) {
+      was_on_(c10::impl::tls_is_dispatch_key_included(kThreadKey)) {
   install();
   t_innermost = this;
-  c10::impl::tls_set_dispatch_key_included(kKey, true);
+  c10::impl::tls_set_dispatch_key_included(kThreadKey, true);
 }
 
 ThreadGenerator::~ThreadGenerator() {
-  c10::impl::tls_set_dispatch_key_included(kKey, was_on_);
+  c10::impl::tls_set_dispatch_key_included(kThreadKey, was_on_);
   t_innermost = outer_;
 }
 

@@ -11,7 +11,8 @@
 namespace lockstep::nn {
 
 // As long as it exists, operations on the CPU that this thread calls without a generator (dropout, randn_like) draw
-// from the one of this object. It belongs to one thread at a time; the innermost counts.
+// from the one of this object, and oneDNN's kernels are built in turn (kernel_builds.h). It belongs to one thread at a
+// time; the innermost counts.
 class ThreadGenerator {
  public:
   // `seed` gives the generator's seed, and is called at the first draw alone. `generator`: undefined, or one that goes
