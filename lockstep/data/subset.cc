@@ -92,7 +92,7 @@ HoldOut hold_out_usual(const Splits& splits, uint64_t seed) {
 // Puts the parts of the training samples in place.
 void part(Completed& done, const HoldOut& parts, const std::string& files) {
   const auto whole = done.splits.train;
-  const std::string share = cat(done.usual ? "the usual " : "", done.held_out, " %");
+  const std::string share = cat(done.usual ? "the usual " : "", done.held_out.percent.value_or(0), " %");
   const std::string how = cat(" (", files.empty() ? share : files, " held out",
                               parts.kept > 0 ? ", of the classes that can spare one)" : ")");
   const auto part_of = [&](const std::shared_ptr<const Dataset>& all, const std::vector<int64_t>& indices) {
@@ -167,19 +167,19 @@ Completed complete(const Splits& splits, const HoldOutRequest& request, uint64_t
   const std::optional<double>& percent = request.percent;
   Completed done{.splits = splits};
   HoldOut parts;
-  if (!request.files.empty() || percent.value_or(0) != 0) parts = hold_out(*splits.train, request, seed);
+  if (request.holds_some()) parts = hold_out(*splits.train, request, seed);
   if (!request.files.empty()) {
-    done.held_out = 100.0 * static_cast<double>(parts.validation.size()) / static_cast<double>(splits.train->size());
+    done.held_out = {.files = request.files};
   } else if (percent.value_or(0) != 0) {
     if (parts.validation.empty()) throw_none_held_out(*splits.train, *percent, parts);
-    done.held_out = *percent;
+    done.held_out.percent = percent;
     done.usual = splits.test == nullptr && splits.validation == nullptr && *percent == splits.usual_validation;
   } else {
     const HoldOut usual = hold_out_usual(splits, seed);
     done.usual = !percent || usual.validation.empty();
     if (!percent && !usual.validation.empty()) {
       parts = usual;
-      done.held_out = splits.usual_validation;
+      done.held_out.percent = splits.usual_validation;
     }
   }
   if (!parts.validation.empty()) {

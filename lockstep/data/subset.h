@@ -22,6 +22,8 @@ struct HoldOut {
 struct HoldOutRequest {
   std::optional<double> percent = {};  // of the training samples; nothing: the data set's usual percent
   std::string files = {};  // "7.png,2[0-3].png": the samples whose files have such names, in place of a percent
+
+  bool holds_some() const { return !files.empty() || percent.value_or(0) > 0; }
 };
 
 // Samples at random, chosen by the seed alone. Leaves every class (Dataset::class_of) a sample to train on. Throws
@@ -39,8 +41,8 @@ std::shared_ptr<const Dataset> subset(std::shared_ptr<const Dataset> base, std::
 // The parts that a run trains on, validates on and ends on.
 struct Completed {
   Splits splits;
-  double held_out = 0;  // percent of the training samples that were held out for validation
-  bool usual = false;   // the same is done where nobody says how much
+  HoldOutRequest held_out = {.percent = 0};  // what was held out of the training samples for validation, as asked for
+  bool usual = false;                        // the same is done where nobody says how much
 };
 
 // Makes the parts that `splits` lacks. Holds out training samples as the validation part, in place of one that there

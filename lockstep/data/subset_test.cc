@@ -98,12 +98,12 @@ TEST(Complete, HoldsOutTrainingSamples) {
   EXPECT_EQ(done.splits.train->size(), 180);
   EXPECT_EQ(done.splits.validation->size(), 20);
   EXPECT_EQ(done.splits.test, splits.test);
-  EXPECT_EQ(done.held_out, 10);
+  EXPECT_EQ(done.held_out.percent, 10);
   EXPECT_THAT(done.splits.validation->description(), HasSubstr("20 of tensors data, 200 samples"));
   EXPECT_FALSE(done.usual);
   for (const std::optional<double> percent : {std::optional<double>(0), std::optional<double>()}) {
     EXPECT_EQ(complete(splits, {percent}, 1).splits.train, splits.train);
-    EXPECT_EQ(complete(splits, {percent}, 1).held_out, 0);
+    EXPECT_EQ(complete(splits, {percent}, 1).held_out.percent, 0);
     EXPECT_TRUE(complete(splits, {percent}, 1).usual) << "there is a test part";
   }
   EXPECT_THROW(complete(splits, {0.1}, 1), ConfigError);
@@ -116,7 +116,8 @@ TEST(Complete, HoldsOutTheSamplesThatAreNamed) {
   EXPECT_EQ(done.splits.validation->name_of(0), "3/7.jpg");
   EXPECT_EQ(done.splits.validation->name_of(4), "3/23.jpg");
   EXPECT_FALSE(is_augmented(*done.splits.test)) << "they are the test part, too";
-  EXPECT_NEAR(done.held_out, 20.83, 0.01);
+  EXPECT_EQ(done.held_out.files, "7.jpg,2[0-3].jpg");
+  EXPECT_FALSE(done.held_out.percent) << "of which a run may hold out 90 at most";
   EXPECT_THAT(done.splits.validation->description(), HasSubstr("5 of photographs (7.jpg,2[0-3].jpg held out)"));
   const auto refused = [](const std::string& files) {
     return testing_support::refusal<ConfigError>([&] { complete(train_alone(24, 4), {.files = files}, 1); });
@@ -135,7 +136,7 @@ TEST(Complete, WhatIsNotTrainedOnIsNotAugmented) {
 
 TEST(Complete, WithoutATestPartTheUsualPercentIsHeldOut) {
   const Completed done = complete(train_alone(200, 4), {std::nullopt}, 1);
-  EXPECT_EQ(done.held_out, 10);
+  EXPECT_EQ(done.held_out.percent, 10);
   EXPECT_EQ(done.splits.train->size(), 180);
   EXPECT_EQ(done.splits.test->size(), 20);
   EXPECT_TRUE(done.usual);
@@ -170,7 +171,7 @@ TEST(Complete, HoldsOutOfTheClassesThatCanSpareASample) {
   for (const std::optional<double> percent : {std::optional<double>(50), std::optional<double>()}) {
     const Completed done = complete(splits, {percent}, 1);
     EXPECT_EQ(done.splits.validation->size(), 50);
-    EXPECT_EQ(done.held_out, 50);
+    EXPECT_EQ(done.held_out.percent, 50);
     std::vector<int64_t> classes;
     for (int64_t i = 0; i < done.splits.train->size(); ++i) classes.push_back(done.splits.train->class_of(i));
     EXPECT_EQ(std::count(classes.begin(), classes.end(), 40), 10);
@@ -189,7 +190,7 @@ TEST(Complete, WhatIsHeldOutIsTheSameWhereAllClassesCanSpareIt) {
 // 250 classes of one photograph each.
 TEST(Complete, NoClassLosesItsLastSample) {
   const Completed done = complete(train_alone(250, 250), {std::nullopt}, 1);
-  EXPECT_EQ(done.held_out, 0);
+  EXPECT_EQ(done.held_out.percent, 0);
   EXPECT_TRUE(done.usual);
   EXPECT_TRUE(complete(train_alone(250, 250), {0}, 1).usual) << "as config.toml says it";
   EXPECT_EQ(done.splits.train->size(), 250);

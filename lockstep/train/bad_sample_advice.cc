@@ -22,6 +22,7 @@ void with_advice(const Parts& parts, const std::function<void()>& act) {
       if (parts.skipped->met() > parts.skipped->most()) tell_remedy(parts, parts.skipped->met());
       throw;
     }
+    if (parts.options.parallel.form == parallel::ParallelForm::kPipeline) throw;  // whose check refuses --skip-bad
     tell_remedy(parts, std::ssize(parts.state.skipped));
     throw DataError(error.what(),
                     " (--skip-bad N passes over up to N such samples; a run can't be resumed on changed "

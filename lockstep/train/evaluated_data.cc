@@ -44,7 +44,7 @@ class Comparison {
   // The part that the run's own test was on, or out of which that was held.
   Part judged() const {
     if (data_.splits.test != nullptr) return Part::kTest;
-    return *origin_.held_out().percent > 0 ? Part::kTrain : first_part(data_.splits);
+    return origin_.held_out().holds_some() ? Part::kTrain : first_part(data_.splits);
   }
 
   bool is_runs(Part part) const {
@@ -57,7 +57,7 @@ class Comparison {
     if (judged() != Part::kTrain) return {.samples = samples_of(data_.splits, judged()), .own = true, .part = judged()};
     return {.samples = runs_parts().test,
             .own = true,
-            .part = *origin_.held_out().percent > 0 ? Part::kValidation : Part::kTrain};
+            .part = origin_.held_out().holds_some() ? Part::kValidation : Part::kTrain};
   }
 
   // The parts as the run had them.

@@ -108,6 +108,16 @@ TEST_F(EvaluatedDataTest, OfTheRunIsWhatItsOwnTestWasOn) {
   EXPECT_EQ(open().part, Part::kTrain);
 }
 
+TEST_F(EvaluatedDataTest, FilesThatWereHeldOutAreTheRunsOwnTest) {
+  train(/*held_out=*/0);
+  origin_->options = {{"seed", "7"}, {"validation", "0"}, {"hold-out", "sample [1-9]?"}};
+  origin_->train_samples = 10;
+  const EvaluatedData data = open();
+  EXPECT_THAT(data.warnings, IsEmpty());
+  EXPECT_EQ(data.samples->size(), 90);
+  EXPECT_EQ(data.part, Part::kValidation);
+}
+
 TEST_F(EvaluatedDataTest, APartIsAsTheRunHadIt) {
   recipe_.test_files = {{"cats/7.jpg", 1}};
   train(/*held_out=*/25);

@@ -74,9 +74,10 @@ int64_t Origin::number(const std::string& name) const {
 }
 
 data::HoldOutRequest Origin::held_out() const {
-  const std::string& percent = option("validation");
   const std::string* const files = find(options, "hold-out");  // older runs had no such option
-  return {.percent = percent.empty() ? 0 : config::read_number("validation", percent, 0, 100),
+  const std::string* const percent = find(options, "validation");
+  const bool has_percent = percent != nullptr && !percent->empty();
+  return {.percent = has_percent ? config::read_number("validation", *percent, 0, 100) : 0,
           .files = files == nullptr ? "" : *files};
 }
 

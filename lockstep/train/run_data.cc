@@ -135,7 +135,7 @@ RunData open_run_data(const Recipe& recipe, const TrainOptions& options, World& 
   data::Completed completed = data::complete(opened.splits, held, seed);
   const int workers = data::usual_workers(*opened.splits.train, usable_cores(), world.place().local_size);
   return {.splits = std::move(completed.splits),
-          .held_out = completed.held_out,
+          .held_out = std::move(completed.held_out),
           .held_usual = completed.usual,
           .facts = std::move(opened.facts),
           .files = std::move(opened.files),

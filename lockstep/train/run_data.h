@@ -42,10 +42,10 @@ std::shared_ptr<data::Findings> read_findings(const std::string& run_folder);
 int loading_threads(DeviceKind device, int workers);
 
 struct RunData {
-  data::Splits splits;     // none is null but the validation part
-  double held_out = 0;     // percent of the training data that became the validation part
-  bool held_usual = true;  // nobody had to ask for that
-  DataFacts facts;         // of all parts, whatever is held out
+  data::Splits splits;            // none is null but the validation part
+  data::HoldOutRequest held_out;  // what of the training data became the validation part
+  bool held_usual = true;         // nobody had to ask for that
+  DataFacts facts;                // of all parts, whatever is held out
   DataFiles files;
   std::shared_ptr<data::Findings> findings;  // rank 0's, for data.scan
   int workers = 0;                           // threads that load it

@@ -62,7 +62,7 @@ TEST(RunData, HasAllPartsAndSaysWhatWasHeldOut) {
   EXPECT_EQ(recipe.asked.path, "photos");
   EXPECT_EQ(recipe.asked.seed, 7u);
   EXPECT_FALSE(recipe.asked.channels_last);
-  EXPECT_EQ(data.held_out, 10);
+  EXPECT_EQ(data.held_out.percent, 10);
   EXPECT_TRUE(data.held_usual);
   EXPECT_EQ(data.splits.train->size(), 90);
   EXPECT_EQ(data.splits.test->size(), 10);
@@ -301,6 +301,19 @@ TEST_F(ResumedData, WhatWasHeldOutIsNotGuessedAgain) {
   EXPECT_EQ(set_up(options_, recipe_, testing_support::only_world()).data.train->size(), 90);
   options_.data.validation = 0;
   EXPECT_THAT(refusal_now(), HasSubstr("it was trained with --validation 10, this run has --validation 0"));
+}
+
+// Of more samples than any share.
+TEST_F(ResumedData, FilesThatWereHeldOutAreRecordedAsSuch) {
+  const std::string files = "sample [5-9],sample [1-9]?";
+  options_.data.hold_out = files;
+  train();
+  EXPECT_THAT(config(), AllOf(HasSubstr(cat("hold-out = '", files, '\'')), Not(HasSubstr("validation"))));
+  options_.data.hold_out.clear();  // as where config.toml was removed
+  const Parts parts = set_up(options_, recipe_, testing_support::only_world());
+  EXPECT_EQ(parts.data.train->size(), 5);
+  EXPECT_EQ(parts.options.data.hold_out, files);
+  EXPECT_FALSE(parts.options.data.validation);
 }
 
 TEST_F(ResumedData, NoValidationAndZeroAreTheSame) {

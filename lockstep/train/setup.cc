@@ -113,7 +113,8 @@ struct Fed : Begun {
 // A collective.
 Fed open_data(Begun begun) {
   RunData data = open_run_data(*begun.recipe, begun.options, *begun.world, begun.resumed ? &*begun.resumed : nullptr);
-  begun.options.data.validation = data.held_out;
+  begun.options.data.validation = data.held_out.percent;
+  begun.options.data.hold_out = data.held_out.files;
   return {{std::move(begun)}, std::move(data)};
 }
 
@@ -161,7 +162,7 @@ config::Record usual_record(const Fed& run, const Defaults& defaults, int batch_
   TrainOptions options;
   options.recipe = run.options.recipe;
   options.batch_size = batch_size;  // the defaults of a schedule depend on it
-  if (run.data.held_usual) options.data.validation = run.data.held_out;
+  if (run.data.held_usual) options.data.validation = run.data.held_out.percent;
   const Plan plan = make_plan(options, defaults, run.lanes, run.data.splits.train->size());
   TrainOptions resolved = resolve_options(options, defaults, plan);
   resolved.parallel.threads = run.threads;
@@ -286,6 +287,11 @@ Optimized make_optimizer(Weighted run) {
   auto whole = optim::make_optimizer(run.plan.optimizer, groups, run.plan.optimizer_options);
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;
+  if (run.options.parallel.form == parallel::ParallelForm::kPipeline && !whole->elementwise()) {
+    throw ConfigError("--parallel pipeline: --optimizer ", run.plan.optimizer,
+                      " needs the norms of whole layers, of which each stage has its own; use another optimizer, or "
+                      "--parallel ddp or dp");
+  }
   if (shards(run.options, *whole, *run.world)) {
     // Each stage's gradients are on its own rank, of the first pipeline and as well of the others.
     std::vector<int> owners;

@@ -92,7 +92,11 @@ config::Record record_in(const ValueView& options) {
 
 // Older versions wrote no --validation where nothing was held out.
 void say_held_out(config::Record& options) {
-  const auto found = std::find_if(options.begin(), options.end(), [](const auto& o) { return o.name == "validation"; });
+  const auto named = [&](const char* name) {
+    return std::find_if(options.begin(), options.end(), [name](const auto& option) { return option.name == name; });
+  };
+  const auto files = named("hold-out"), found = named("validation");
+  if (files != options.end() && !files->value.empty()) return;
   if (found == options.end()) {
     options.push_back({"validation", "0"});
   } else if (found->value.empty()) {

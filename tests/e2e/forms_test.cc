@@ -173,7 +173,7 @@ TEST_F(Forms, WhatCanNotBeIsRefused) {
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--skip-bad", "1"}), HasSubstr("use --parallel ddp"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--sync-bn"}), HasSubstr("use --parallel ddp or dp"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--optimizer", "lamb"}),
-              HasSubstr("can't be sharded"));
+              HasSubstr("--parallel pipeline: --optimizer lamb needs the norms of whole layers"));
 }
 
 }  // namespace

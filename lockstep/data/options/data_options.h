@@ -17,6 +17,8 @@ struct DataOptions {
   bool drop_last = false;            // an epoch's last, smaller batch is left out
 
   void declare(config::OptionSet& options);
+  // Throws ConfigError for options that do not go together.
+  void check() const;
 };
 
 }  // namespace lockstep::data

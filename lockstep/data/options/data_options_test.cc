@@ -36,5 +36,17 @@ TEST(DataOptions, HoldOutNoMoreThanNineTenths) {
   EXPECT_NE(testing_support::refusal([&] { rows.apply(std::vector<config::GivenOption>{{"validation", "91"}}); }), "");
 }
 
+TEST(DataOptions, HoldOutFilesOrAShare) {
+  DataOptions data{.hold_out = "7.png"};
+  data.check();
+  data.validation = 0;
+  data.check();
+  data.validation = 10;
+  EXPECT_EQ(
+      testing_support::refusal<ConfigError>([&] { data.check(); }),
+      "--hold-out 7.png: holds these out in place of a share, and --validation 10 asks for one; leave one of them "
+      "out");
+}
+
 }  // namespace
 }  // namespace lockstep::data

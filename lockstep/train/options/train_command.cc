@@ -37,6 +37,15 @@ void drop_dependents(GivenOptions& recalled, const GivenOptions& later, const co
   }
 }
 
+// Drops from an earlier place what goes with its form of parallel training, where a later one asks for another: its
+// options, and the processes of the earlier run, or those that can't be the new form's.
+void drop_other_form(GivenOptions& earlier, const GivenOptions& later, bool is_resumed) {
+  const auto now = value_of(later, "parallel");
+  if (!now || value_of(earlier, "parallel").value_or("ddp") == *now) return;
+  for (const char* name : {"stages", "schedule-pp", "replicas"}) take(earlier, name);
+  if (is_resumed || *now == "dp") take(earlier, "nproc");
+}
+
 // Drops what a later place says by another option (Option::in_place_of).
 void drop_replaced(GivenOptions& earlier, const GivenOptions& later, const config::OptionSet& rows) {
   for (const config::Option& row : rows.rows()) {
@@ -219,9 +228,13 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
     drop_replaced(usual, *later, rows_);
   }
   if (warmup && !value_of(usual, "warmup")) usual.push_back({"warmup", *warmup});
+  if (names(resumed.options, "hold-out")) take(resumed.options, "validation");  // older versions recorded both
   drop_replaced(resumed.options, told.options, rows_);
   drop_replaced(resumed.options, line, rows_);
   drop_replaced(told.options, line, rows_);
+  drop_other_form(resumed.options, told.options, /*is_resumed=*/true);
+  drop_other_form(resumed.options, line, /*is_resumed=*/true);
+  drop_other_form(told.options, line, /*is_resumed=*/false);
   for (GivenOptions* earlier : {&usual, &resumed.options}) drop_histograms(*earlier, told.options);
   for (GivenOptions* earlier : {&usual, &resumed.options, &told.options}) drop_histograms(*earlier, line);
   options_.epochs_recalled =

@@ -65,6 +65,45 @@ TEST(TrainCommand, TheFileOfAForkIsRepeatedFromItsParent) {
       ConfigError);
 }
 
+TEST(TrainCommand, OfFilesAndAShareToHoldOutTheLaterPlacesCounts) {
+  const std::string file = ::testing::TempDir() + "held.toml";
+  const auto read = [&](std::vector<std::string> words) {
+    TrainCommand command("my_program", testing_support::recipes());
+    words.insert(words.end(), {"--out", "f"});
+    command.read(words, {.cores = 4}, [&](const TrainOptions&) { return file; });
+    return command.options().data;
+  };
+  std::ofstream(file) << "recipe = \"spiral\"\nhold-out = \"7.png\"\n";
+  EXPECT_EQ(read({"--config", file, "--validation", "20"}).hold_out, "");
+  EXPECT_EQ(read({"--config", file}).hold_out, "7.png");
+  EXPECT_THROW(read({"spiral", "--hold-out", "7.png", "--validation", "20"}), ConfigError);
+  std::ofstream(file) << "recipe = \"spiral\"\nvalidation = 95\nhold-out = \"7.png\"\n";
+  const data::DataOptions old = read({"--resume", "d/checkpoints/step-000005.pt"});
+  EXPECT_EQ(old.hold_out, "7.png") << "older versions recorded both";
+  EXPECT_FALSE(old.validation);
+}
+
+TEST(TrainCommand, AnotherFormTakesNothingOfTheEarlierOnes) {
+  const std::string file = ::testing::TempDir() + "form.toml";
+  std::ofstream(file) << "recipe = \"spiral\"\nlanes = 4\nparallel = \"pipeline\"\nstages = 2\nnproc = 2\n";
+  const auto read = [&](std::vector<std::string> words) {
+    TrainCommand command("my_program", testing_support::recipes());
+    words.insert(words.end(), {"--out", "f"});
+    command.read(words, {.cores = 4}, [&](const TrainOptions&) { return file; });
+    return command.options().parallel;
+  };
+  const std::string checkpoint = "d/checkpoints/step-000005.pt";
+  EXPECT_EQ(read({"--config", file, "--parallel", "ddp"}).stages, 0);
+  EXPECT_EQ(read({"--config", file, "--parallel", "ddp"}).nproc, 2) << "the user's file says it";
+  EXPECT_EQ(read({"--config", file, "--parallel", "dp"}).nproc, 1);
+  EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "dp"}).nproc, 1);
+  EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "ddp"}).stages, 0);
+  EXPECT_EQ(read({"--resume", checkpoint}).stages, 2);
+  std::ofstream(file) << "recipe = \"spiral\"\nlanes = 4\nparallel = \"dp\"\nreplicas = 2\nnproc = 1\n";
+  EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "pipeline"}).nproc, 2);
+  EXPECT_THROW(read({"--config", file, "--parallel", "ddp", "--replicas", "2"}), ConfigError);
+}
+
 TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
   EXPECT_THROW(
       TrainCommand("my_program", testing_support::recipes()).read({"spiral", "--algorithm", "ring"}, {.cores = 4}),

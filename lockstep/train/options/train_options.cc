@@ -130,6 +130,7 @@ void TrainOptions::resolve(const parallel::Machine& machine, int recipe_lanes) {
   resolve_ranks(machine, recipe_lanes);
   check_start();
   check_device();
+  data.check();
   check_saves();
   require(track.tensorboard || resume || histograms_every.value_or(0) == 0,
           "--histograms-every: goes with --track tensorboard, which shows them");
