@@ -103,8 +103,8 @@ std::string launch_help(const std::string& rows) {
   return cat(R"(Usage: lockstep launch [options] PROGRAM ARGS…
 
 Starts PROGRAM once a rank, and ends all when one fails. PROGRAM is any executable, a .py file (run by python3), or with
--m a Python module. It takes the command lines of torchrun 2.11 and of paddle.distributed.launch as they are, and sets the
-variables of both: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, …, PADDLE_TRAINER_ID, … and CUDA_VISIBLE_DEVICES by --gpus.
+-m a Python module. It takes the command lines of torchrun 2.11 and of paddle.distributed.launch, but that nodes which come
+and go meet at etcd, and sets the variables of both: RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, …, PADDLE_TRAINER_ID, … and CUDA_VISIBLE_DEVICES by --gpus.
 )",
              rows, R"(
 Examples:

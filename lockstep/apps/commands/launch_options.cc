@@ -42,9 +42,9 @@ constexpr std::string_view kOfTorchrun[] = {"node-rank",
                                             "virtual-local-rank",
                                             "use-env",
                                             "local-rank"};
-constexpr std::string_view kOfPaddle[] = {"devices", "gpus",   "selected-gpus", "ips",
-                                          "host",    "master", "start-port",    "started-port",
-                                          "rank",    "job-id", "max-restart"};
+constexpr std::string_view kOfPaddle[] = {
+    "devices", "gpus",   "selected-gpus", "ips",      "host",      "master",        "start-port",     "started-port",
+    "rank",    "job-id", "max-restart",   "run-mode", "log-level", "elastic-level", "elastic-timeout"};
 constexpr std::string_view kOfBoth[] = {"nproc-per-node", "nnodes", "log-dir"};
 // These have no PET_* variable.
 constexpr std::string_view kOnLineOnly[] = {"logs-specs", "numa-binding", "use-env", "local-rank"};
@@ -161,6 +161,10 @@ void LaunchOptions::declare(config::OptionSet& options) {
   options.number("rank", "K", "this node's number; left out: as the nodes come", &paddle_rank, -1, kMostNodes, kNone);
   options.text("job-id", "ID", "the job's name", &job_id, kNone);
   options.number("max-restart", "N", "restarts after a failure", &max_restart, 0, kMostRestarts, kNone);
+  options.choice("run-mode", "accepted; there is one mode", &run_mode, {"collective"}, kNone);
+  options.text("log-level", "NAME", "accepted; see --quiet", &log_level, kNone);
+  options.text("elastic-level", "N", "accepted; --nnodes MIN:MAX says it", &elastic_level, kNone);
+  options.text("elastic-timeout", "S", "accepted; --timeout says it", &elastic_timeout, kNone);
 }
 
 void LaunchCommand::apply_variables(const Lookup& lookup) {

@@ -32,6 +32,7 @@ struct LaunchOptions {
   double grace = 0, timeout = 0;  // seconds; 0: as long as it takes
   double monitor_interval = 0.1;
   std::string start_method = "spawn", event_log_handler, logs_specs;
+  std::string run_mode = "collective", log_level, elastic_level, elastic_timeout;
   std::string role = "default";
   bool module = false, no_python = false, run_path = false;
   std::string redirects = "0", tee = "0", local_ranks_filter;

@@ -128,6 +128,10 @@ std::vector<std::string> flags_without_effect(const LaunchOptions& options) {
   if (options.has("start-method")) flags.push_back("--start-method " + options.start_method);
   if (options.has("event-log-handler")) flags.push_back("--event-log-handler " + options.event_log_handler);
   if (options.has("logs-specs")) flags.push_back("--logs-specs " + options.logs_specs);
+  if (options.has("run-mode")) flags.push_back("--run-mode " + options.run_mode);
+  if (options.has("log-level")) flags.push_back("--log-level " + options.log_level);
+  if (options.has("elastic-level")) flags.push_back("--elastic-level " + options.elastic_level);
+  if (options.has("elastic-timeout")) flags.push_back("--elastic-timeout " + options.elastic_timeout);
   return flags;
 }
 

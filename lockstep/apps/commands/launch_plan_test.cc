@@ -92,6 +92,8 @@ TEST(LaunchPlan, FlagsWithoutEffect) {
   EXPECT_THAT(plan({"p"}).without_effect, IsEmpty());
   EXPECT_THAT(plan({"--start_method", "fork", "--monitor-interval=2", "p"}).without_effect,
               ElementsAre("--monitor-interval 2", "--start-method fork"));
+  EXPECT_THAT(plan({"--run_mode", "collective", "--log_level", "INFO", "--elastic_level=1", "p"}).without_effect,
+              ElementsAre("--run-mode collective", "--log-level INFO", "--elastic-level 1"));
 }
 
 TEST(LaunchPlan, TheLocalRankAsAnArgument) {
