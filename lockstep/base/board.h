@@ -149,7 +149,7 @@ struct Board {
   std::atomic<uint64_t> wanted_bytes;   // of memory that ranks are asking the system for now (MemoryClaim)
   std::atomic<int32_t> columns;         // the width of the launcher's terminal; 0: its output goes elsewhere
   std::atomic<int64_t> paused_ns;  // how long the launcher had its ranks stopped in all (Ctrl-Z): waits don't count it
-  // Until when the ranks may replace files of the run: monotonic_ns(), which the launcher moves on; 0: for ever.
+  // Until when the ranks may replace files of the run: boot_ns(), which the launcher moves on; 0: for ever.
   std::atomic<int64_t> lease_until_ns;
   BoardText<256> saved;  // the name of the newest checkpoint, for reports
   std::array<BoardRank, kMaxLocalRanks> ranks;

@@ -1,6 +1,8 @@
 // Monotonic time: stopwatches that count seconds, and deadlines for waits.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,6 +14,13 @@ namespace lockstep {
 inline int64_t monotonic_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// Nanoseconds of CLOCK_BOOTTIME, which goes on while the machine sleeps, as other machines' clocks do.
+inline int64_t boot_ns() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 // Seconds since monotonic_ns() was `ns`, rounded to a tenth for messages.

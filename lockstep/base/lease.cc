@@ -16,7 +16,7 @@ std::atomic<const std::atomic<int64_t>*> lease = nullptr;
 bool has_ended() {
   const std::atomic<int64_t>* const until_ns = lease.load();
   const int64_t end = until_ns == nullptr ? 0 : until_ns->load();
-  return end != 0 && monotonic_ns() >= end;
+  return end != 0 && boot_ns() >= end;
 }
 
 }  // namespace

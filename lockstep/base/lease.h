@@ -11,7 +11,7 @@ namespace lockstep {
 // A variable of ranks whose launcher acts by a lease: a name that all launchers of the run have, and no other run's.
 inline constexpr const char* kJobVariable = "LOCKSTEP_JOB";
 
-// From now on this process acts by the lease whose end stands at *until_ns: monotonic_ns(), or 0 for one without end.
+// From now on this process acts by the lease whose end stands at *until_ns: boot_ns(), or 0 for one without end.
 // The number outlives all that asks for it, and may change at any time. Any thread.
 void act_by_lease(const std::atomic<int64_t>* until_ns);
 

@@ -26,13 +26,13 @@ TEST(Lease, FilesAreReplacedAsLongAsItLasts) {
   EXPECT_EQ(refusal(), "") << "without a lease";
   act_by_lease(&until_ns);
   EXPECT_EQ(refusal(), "") << "one without end";
-  until_ns = monotonic_ns() + 3'600'000'000'000;
+  until_ns = boot_ns() + 3'600'000'000'000;
   EXPECT_EQ(refusal(), "");
-  until_ns = monotonic_ns();
+  until_ns = boot_ns();
   EXPECT_EQ(refusal(),
             "run/checkpoints/last.pt: not replaced, for this node's launcher has lost its lease and others go on with "
             "the run");
-  until_ns = monotonic_ns() + 3'600'000'000'000;
+  until_ns = boot_ns() + 3'600'000'000'000;
   EXPECT_EQ(refusal(), "") << "it was renewed";
   act_by_lease(nullptr);
 }
@@ -43,7 +43,7 @@ TEST(LeaseDeathTest, ARankEndsWithIt) {
     static std::atomic<int64_t> until_ns = 0;
     act_by_lease(&until_ns);
     end_with_lease();
-    until_ns = monotonic_ns() + 300'000'000;
+    until_ns = boot_ns() + 300'000'000;
     std::this_thread::sleep_for(std::chrono::seconds(20));
     _exit(0);
   };

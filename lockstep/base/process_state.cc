@@ -64,14 +64,21 @@ bool process_stopped(int pid) {
   return state == 'T' || state == 't';
 }
 
-std::string activity_of(int pid) {
+bool has_thread_in(int pid, std::string_view states) {
   std::error_code ignored;
   for (const auto& thread : std::filesystem::directory_iterator(cat("/proc/", pid, "/task"), ignored)) {
     int number = 0;
     const std::string name = thread.path().filename();
     std::from_chars(name.data(), name.data() + name.size(), number);
-    if (process_state(number) == 'R') return "computing or spinning";
+    const char state = process_state(number);
+    if (state != '\0' && states.find(state) != std::string_view::npos) return true;
   }
+  return false;
+}
+
+std::string activity_of(int pid) {
+  if (has_thread_in(pid, "R")) return "computing or spinning";
+  std::error_code ignored;
   std::ifstream file(cat("/proc/", pid, "/syscall"));  // "0 0x3 …": its number, and what it was given
   long number = -1;
   std::string first;

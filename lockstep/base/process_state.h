@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace lockstep {
 
@@ -15,6 +16,9 @@ char process_state(int pid);
 
 // Whether the process is stopped: by SIGSTOP, SIGTSTP or a debugger.
 bool process_stopped(int pid);
+
+// Whether a thread of the process is in one of these states.
+bool has_thread_in(int pid, std::string_view states);
 
 // What a process that is there does, as its threads' states tell: "computing or spinning" where one of them runs, else
 // what its main thread sleeps in, as far as the kernel says so: "asleep in read (/data/a.idx)".

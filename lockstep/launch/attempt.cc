@@ -65,6 +65,8 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     end_grace();
     watch();
   }
+  asked_others_ns_ = 0;  // this process may have stood still for longer than its lease
+  ask_others();
   if (slots_ != nullptr && failure_.begun() && !must_not_write_) slots_->hold_folder();
   await_saves(signals);
   save_snapshot(signals);
@@ -74,8 +76,9 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
 void Attempt::start_all(const std::vector<std::string>& command) {
   const auto base = own_environment();
   const int slots = slots_ == nullptr ? -1 : slots_->descriptor();
+  drawn_port_ = free_port();
   RankEnvironment rank{.world_size = assignment_.nproc,
-                       .master_port = free_port(),
+                       .master_port = drawn_port_,
                        .threads = spec_.threads,
                        .keep_threads = spec_.keep_threads,
                        .node_memory = memory_.to_env(),
@@ -322,6 +325,13 @@ std::vector<RankOutcome> Attempt::outcomes() const {
   std::vector<RankOutcome> outcomes;
   for (const auto& process : group_->ranks()) outcomes.push_back(outcome_of(*process));
   return outcomes;
+}
+
+// Another port would not help a command whose own program has chosen one, and what came before would be done twice.
+bool Attempt::drawn_port_was_taken(const RankOutcome& root) const {
+  const BoardRank& rank = board_->ranks[0];
+  return root.status.exit_code() == CommError::kExitCode && rank.worlds.load() <= 1 && !trained() &&
+         root.error.find(cat(kPortTaken, drawn_port_, ':')) != std::string::npos;
 }
 
 bool Attempt::counts_steps() const {

@@ -63,6 +63,9 @@ class Attempt {
   // The furthest step that a rank has done or that is saved; -1 where neither is known. `counts_steps`: it is known
   // that the ranks' program tells them, by an earlier attempt.
   int64_t progress(bool counts_steps) const;
+  // Whether `root` failed for the port that was drawn for the ranks, which somebody had taken by the time when the
+  // first of the command's programs listened.
+  bool drawn_port_was_taken(const RankOutcome& root) const;
   // Whether the ranks' program tells its steps, also before the first one.
   bool counts_steps() const;
   // Whether everything that was to be saved is on the disk, or has failed: no write hangs.
@@ -115,6 +118,7 @@ class Attempt {
   NodeMemory memory_;
   Mapping board_memory_;
   Board* board_ = nullptr;
+  int drawn_port_ = 0;
   int64_t started_ns_ = 0, failed_ns_ = 0;  // Board::running_ns() of the start and of the first failure
 
   std::optional<ProgressWatch> watch_;

@@ -112,6 +112,7 @@ Guard::Guard(const std::string& mark) {
 Guard::~Guard() {
   watch(kGoHome);
   lifeline_ = Descriptor();
+  if (pid_ > 0) kill(pid_, SIGCONT);  // somebody may have stopped it
   while (pid_ > 0 && waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -112,6 +112,25 @@ TEST(Guard, MoreGroupsThanANodeHasRanksAreRefused) {
   EXPECT_THROW(guard.watch(2'000'000), BugError);
 }
 
+TEST(Guard, ThatIsStoppedGoesHomeAllTheSame) {
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    {
+      Guard guard;
+      std::ifstream children(cat("/proc/self/task/", getpid(), "/children"));
+      pid_t own = 0;
+      children >> own;
+      if (own == 0 || kill(own, SIGSTOP) != 0) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = -1;
+  const Stopwatch watch;
+  while (waitpid(launcher, &status, WNOHANG) == 0 && watch.seconds() < 10) usleep(1000);
+  EXPECT_EQ(status, 0) << "it waits for a guard that stands still";
+  if (status != 0) kill(launcher, SIGKILL);
+}
+
 TEST(Guard, LeavesNoProcessBehind) {
   { const Guard guard; }
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);

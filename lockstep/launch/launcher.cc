@@ -104,6 +104,11 @@ void Launcher::check_output() {
 int Launcher::conclude_grace() {
   const std::string& snapshot = attempt_->snapshot();
   const std::string& newest = attempt_->newest_saved();
+  if (options_.stop_by == StopBy::kSignal && !is_saved()) {  // perhaps a program that saves nothing
+    terminal_.say(
+        cat("what did not end within the grace of ", static_cast<double>(options_.grace_ns) * 1e-9, " s was killed"));
+    return 128 + stop_.signal;
+  }
   terminal_.say(cat("the grace of ", static_cast<double>(options_.grace_ns) * 1e-9,
                     " s was too short for a checkpoint; ",
                     !snapshot.empty() ? cat("saved: ", snapshot)
@@ -144,15 +149,17 @@ Report Launcher::report_of(const std::vector<RankOutcome>& outcomes, size_t root
 // A rank that the machine has no memory for, and ranks that get no further, are tried in a smaller number, if that is
 // allowed.
 RestartPolicy::Verdict Launcher::ask_policy(const Report& report) {
-  if (!fixed_port()) {
-    if (const auto again = policy_.next_after_taken_port(report.outcomes[report.root])) return *again;
-  }
-  if (options_.max_restarts == 0) return {};
+  const RankOutcome& root = report.outcomes[report.root];
+  const bool port_taken = !fixed_port() && attempt_->drawn_port_was_taken(root);
+  if (options_.max_restarts == 0 && !port_taken) return {};
   if (!attempt_->at_rest()) return {.text = "none: the disk takes nothing"};
   if (options_.own_workers && identity_of(options_.command[0]) != program_) {
     return {.text = cat("none: ", options_.command[0], " was replaced since the run began")};
   }
-  RestartPolicy::Verdict verdict = policy_.next(report.outcomes[report.root], progress_);
+  if (port_taken) {
+    if (const auto again = policy_.next_after_taken_port()) return *again;
+  }
+  RestartPolicy::Verdict verdict = policy_.next(root, progress_);
   const bool too_many = !report.oom.empty() || policy_.without_progress() > 0;
   const int fewer = verdict.again && too_many && options_.fewer ? options_.fewer(nproc_) : 0;
   if (fewer == 0) return verdict;

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "lockstep/base/error.h"
-#include "lockstep/base/free_ports.h"
 
 namespace lockstep::launch {
 
@@ -15,15 +14,13 @@ bool RestartPolicy::would_repeat(const RankOutcome& root) const {
          std::find(kLasting.begin(), kLasting.end(), root.status.exit_code()) != kLasting.end();
 }
 
-std::optional<RestartPolicy::Verdict> RestartPolicy::next_after_taken_port(const RankOutcome& root) {
-  const bool taken =
-      root.status.exit_code() == CommError::kExitCode && root.error.find(kPortTaken) != std::string::npos;
-  taken_ports_ = taken ? taken_ports_ + 1 : 0;
-  if (!taken || taken_ports_ > kMostTakenPorts) return std::nullopt;
+std::optional<RestartPolicy::Verdict> RestartPolicy::next_after_taken_port() {
+  if (++taken_ports_ > kMostTakenPorts) return std::nullopt;
   return Verdict{.again = true, .text = "with another port, which counts as no restart"};
 }
 
 RestartPolicy::Verdict RestartPolicy::next(const RankOutcome& root, int64_t progress) {
+  taken_ports_ = 0;
   if (max_restarts_ == 0 || is_plain_mistake(root)) return {};
   if (would_repeat(root)) return {.text = "none: another attempt would end in the same way"};
   const bool further = progress < 0 || progress > furthest_;

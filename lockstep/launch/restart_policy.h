@@ -30,8 +30,8 @@ class RestartPolicy {
   Verdict next(const RankOutcome& root, int64_t progress);
 
   // The same of an attempt at which the port that was drawn for its ranks had been taken by the time when rank 0
-  // listened. The next one has another port, and this one counts as none; nothing if that is not how it failed.
-  std::optional<Verdict> next_after_taken_port(const RankOutcome& root);
+  // listened. The next one has another port, and this one counts as none; nothing after too many of them.
+  std::optional<Verdict> next_after_taken_port();
 
   // The next attempt is another one, with fewer ranks: what the last ones got no further than does not count for it.
   void forgive() { without_progress_ = 0; }

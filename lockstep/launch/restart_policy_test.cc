@@ -45,12 +45,10 @@ TEST(RestartPolicy, SaysNothingWhereNoneWereToBe) {
 
 TEST(RestartPolicy, APortThatIsTakenCountsAsNoRestart) {
   RestartPolicy policy(0, true);
-  RankOutcome taken = ended(69, /*trained=*/false);
-  taken.error = "tcp://127.0.0.1:29500: rank 0 can't listen on port 29500: Address already in use";
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(policy.next_after_taken_port(taken)->again) << i;
-  EXPECT_FALSE(policy.next_after_taken_port(taken)) << "somebody takes all ports";
-  EXPECT_FALSE(policy.next_after_taken_port(killed()));
-  EXPECT_TRUE(policy.next_after_taken_port(taken)) << "the count begins anew";
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(policy.next_after_taken_port()->again) << i;
+  EXPECT_FALSE(policy.next_after_taken_port()) << "somebody takes all ports";
+  policy.next(killed(), 1);
+  EXPECT_TRUE(policy.next_after_taken_port()) << "the count begins anew";
   EXPECT_EQ(policy.restarts(), 0);
 }
 

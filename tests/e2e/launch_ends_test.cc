@@ -113,6 +113,7 @@ TEST_F(LaunchEnds, RanksThatDoNotStopAreKilledAfterTheGrace) {
   program.signal(SIGTERM);
   const Result result = program.wait(seconds(30));
   EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("what did not end within the grace of 1 s was killed"));
   EXPECT_TRUE(program.all_gone(seconds(5)));
 }
 

@@ -183,7 +183,8 @@ class GlooMesh final : public Mesh {
   // of another peer has just come. Nobody can end either.
   [[noreturn]] void end_deadlocked(int peer) const {
     end_process(CommError("rank ", rank(), ": the connection to rank ", peer,
-                          " broke, and gloo stands still: the rank ", "has ended, or the network did; see its log"));
+                          " seems to be broken, for a message stands still in gloo: the rank may have ended, or the "
+                          "network; see its log"));
   }
 
   // The rest is called with the mutex held.

@@ -38,8 +38,11 @@ void ShortCalls::run() {
   constexpr int kNeverReturns = 30;  // looks
   std::unique_lock lock(mutex_);
   while (!news_.wait_for(lock, kBetweenLooks, [&] { return ending_; })) {
+    if (calls_.empty()) continue;
+    // A thread that is stopped, or waits for a disk, may be the one that the calls wait for.
+    const bool may_be_held = has_thread_in(getpid(), "DTt");
     for (auto& [number, call] : calls_) {
-      call.asleep = process_state(call.thread) == 'S' ? call.asleep + 1 : 0;
+      call.asleep = !may_be_held && process_state(call.thread) == 'S' ? call.asleep + 1 : 0;
       if (call.asleep == kNeverReturns) stuck_(call.peer);
     }
   }

@@ -36,7 +36,8 @@ double seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 Membership::Membership(Options options)
     : options_(patient(std::move(options))), client_(options_.etcd), followers_(options_.etcd) {
-  renewed_ns_ = quiet_since_ns_ = monotonic_ns();
+  quiet_since_ns_ = monotonic_ns();
+  renewed_ns_ = boot_ns();
   lease_ = client_.grant(kLease);
   lease_until_ns_ = renewed_ns_ + kLease * kSecond - kMarginNs;
   try {
@@ -102,7 +103,7 @@ void Membership::register_self(EtcdClient& client) {
 }
 
 void Membership::renew(EtcdClient& client) {
-  const int64_t now = monotonic_ns();
+  const int64_t now = boot_ns();
   if (now - renewed_ns_ < kRenewEveryNs) return;
   if (!client.keep_alive(lease_)) {
     lost_ = true;
@@ -156,7 +157,7 @@ void Membership::act(EtcdClient& client, const EpochView& view) {
   if (!next) return;
   const EtcdCondition unchanged{key("epoch"), view.epoch ? view.epoch->revision : 0};
   const EtcdCondition there{key("nodes/" + options_.self.id), view.nodes.front().revision};
-  if (monotonic_ns() >= lease_until_ns_ || !client.put_if({unchanged, there}, key("epoch"), next->encode())) return;
+  if (boot_ns() >= lease_until_ns_ || !client.put_if({unchanged, there}, key("epoch"), next->encode())) return;
   // Nobody looks at those of epochs before the last one, however long the run. What can't be removed now stays.
   if (next->number <= 2) return;
   try {
@@ -238,7 +239,7 @@ std::optional<Epoch> Membership::wait_after(int last) {
 
 std::string Membership::ranks_must_end(int epoch, bool* at_once) const {
   if (at_once != nullptr) *at_once = false;
-  if (lost_ || monotonic_ns() >= lease_until_ns_) {
+  if (lost_ || boot_ns() >= lease_until_ns_) {
     if (at_once != nullptr) *at_once = true;
     return "etcd has not been reached in time, and others act in this node's place";
   }
@@ -256,8 +257,8 @@ void Membership::tell(int epoch, NodeOutcome outcome) {
   // Who is asked to stop waits no longer than the others do for this node.
   while (waited.seconds() < (outcome.asked || options_.stop_asked() ? kLease : options_.timeout)) {
     try {
-      if (monotonic_ns() < lease_until_ns_ && !lost_) register_self(client_);
-      if (monotonic_ns() < lease_until_ns_ && !lost_) {
+      if (boot_ns() < lease_until_ns_ && !lost_) register_self(client_);
+      if (boot_ns() < lease_until_ns_ && !lost_) {
         client_.put(place, outcome.encode());
         return;
       }

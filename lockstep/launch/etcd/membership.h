@@ -90,7 +90,7 @@ class Membership {
   EtcdClient client_;     // of the caller's thread
   EtcdClient followers_;  // of the thread
   int64_t lease_ = 0;
-  std::atomic<int64_t> lease_until_ns_ = 0;  // until when nobody else acts in this node's place: monotonic_ns()
+  std::atomic<int64_t> lease_until_ns_ = 0;  // until when nobody else acts in this node's place: boot_ns()
   std::atomic<bool> lost_ = false;
 
   mutable std::mutex mutex_;
