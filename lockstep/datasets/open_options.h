@@ -25,6 +25,7 @@ struct OpenOptions {
   at::ScalarType dtype = at::kFloat;  // of images
   bool as_bytes = false;              // images come as ImageSetup::as_bytes says
   bool encoded = false;               // training images come as ImageSetup::encoded says
+  bool passes_over_bad = false;       // an image that can't be read is no reason not to open the others
   int threads = 1;                    // for scanning masks and the like
   // All values of the masks to train on, ascending, where who opens them has seen them; none: the masks are scanned.
   std::vector<uint32_t> mask_values = {};

@@ -1,5 +1,7 @@
 #include "lockstep/datasets/open_pairs.h"
 
+#include <algorithm>
+#include <exception>
 #include <optional>
 #include <sstream>
 
@@ -19,23 +21,33 @@ struct ImagesFound {
   image::Size first;  // the first image's size
 };
 
-ImagesFound look_at_images(const ImageSource& images, bool exif) {
+// `passes_over_bad`: images that can't be read count only where all of them are so.
+ImagesFound look_at_images(const ImageSource& images, bool exif, bool passes_over_bad) {
   image::Decoder decoder;
   std::vector<uint8_t> bytes;
-  const auto info_of = [&](int64_t index) -> const image::ImageInfo& {
-    return open_encoded(decoder, images.read(index, bytes), images.name_of(index), {.exif = exif});
+  std::optional<ImagesFound> found;
+  std::exception_ptr bad;
+  const auto look = [&](int64_t index) {
+    try {
+      const image::ImageInfo& info =
+          open_encoded(decoder, images.read(index, bytes), images.name_of(index), {.exif = exif});
+      if (!found) found = ImagesFound{.first = info.upright()};
+      found->channels = std::max(found->channels, info.channels);
+    } catch (const DataError&) {
+      if (!passes_over_bad) throw;
+      if (bad == nullptr) bad = std::current_exception();
+    }
   };
-  ImagesFound found{.first = info_of(images.first()).upright()};
-  for (int64_t index = 0; index < images.size() && found.channels == 1; ++index) {
-    found.channels = info_of(index).channels;
-  }
-  return found;
+  look(images.first());
+  for (int64_t index = 0; index < images.size() && (!found || found->channels == 1); ++index) look(index);
+  if (!found) std::rethrow_exception(bad);
+  return *found;
 }
 
 ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, const Find& find) {
   const bool turned = options.images.turns();
   const auto look = [&] {
-    const ImagesFound found = look_at_images(images, turned);
+    const ImagesFound found = look_at_images(images, turned, options.passes_over_bad);
     return cat(found.channels, " ", found.first.width, " ", found.first.height);
   };
   const char* const name = turned ? "images-1" : "images-as-stored-1";

@@ -57,6 +57,22 @@ TEST(OpenPairs, OpensOneFolder) {
   EXPECT_THAT(splits.train->description(), HasSubstr("standard: RandomResizedCrop 48 x 32"));
 }
 
+TEST(OpenPairs, AnImageThatCanNotBeReadIsPassedOverWhereThatIsAllowed) {
+  const TempDir dir;
+  write_pairs(dir, "", 3, {96, 64}, /*channels=*/1);
+  for (const int bad : {0, 1, 2}) {
+    write_deep(dir, cat("imgs/", bad, ".jpg"), "text");
+    const OpenOptions strict{.path = dir.path(), .size = 32},
+        lenient{.path = dir.path(), .size = 32, .passes_over_bad = true};
+    EXPECT_THAT(data_error([&] { open_pairs(strict); }), HasSubstr("0.jpg")) << bad;
+    if (bad == 2) {
+      EXPECT_THAT(data_error([&] { open_pairs(lenient); }), HasSubstr("0.jpg")) << "there is no other";
+    } else {
+      EXPECT_EQ(open_pairs(lenient).train->sample_shape(), (std::vector<int64_t>{1, 32, 48})) << bad;
+    }
+  }
+}
+
 TEST(OpenPairs, TrainsOnPartsAndEvaluatesWholeImages) {
   const TempDir dir;
   write_pairs(dir, "", 2, {96, 64});

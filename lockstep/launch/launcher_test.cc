@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -351,6 +352,11 @@ TEST_F(LauncherTest, SixtyFourRanks) {
 TEST_F(LauncherTest, WhatCantBeStartedIsAnErrorAndLeavesNothing) {
   EXPECT_EQ(run({.command = {"/no/such/program"}, .nproc = 2}), 2);
   EXPECT_THAT(err(), HasSubstr("can't run /no/such/program: No such file"));
+  const std::string script = folder_ + "/script";
+  std::ofstream(script) << "#!/no/such/interpreter\n";
+  chmod(script.c_str(), 0755);
+  EXPECT_EQ(run({.command = {script}, .nproc = 1}), 2);
+  EXPECT_THAT(err(), HasSubstr("the interpreter that its first line names (#!) is not there"));
   EXPECT_THROW(Launcher({.command = {"/bin/true"}, .nproc = 65}), ConfigError);
   EXPECT_THROW(Launcher({.command = {"/bin/true"}, .nproc = 0}), ConfigError);
   Options options = shell(2, "true");

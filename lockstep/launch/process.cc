@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,7 +177,10 @@ Child::Child(const SpawnRequest& request) {
     reap(pid);
     if (failed.binding)
       throw IoError("can't bind ", program, " to CPUs ", ranges(request.cpus), ": ", errno_text(failed.error));
-    throw ConfigError("can't run ", program, ": ", errno_text(failed.error));
+    const bool lacks_interpreter = failed.error == ENOENT && access(program.c_str(), X_OK) == 0;
+    throw ConfigError(
+        "can't run ", program, ": ",
+        lacks_interpreter ? "the interpreter that its first line names (#!) is not there" : errno_text(failed.error));
   }
   pid_ = pid;
   out = std::move(output.read);
@@ -223,9 +227,18 @@ void Child::resize(int columns) const {
   if (set_columns(out.get(), columns)) signal_group(SIGWINCH);  // it is nobody's controlling terminal
 }
 
+// Sets errno as access() does.
+static bool can_run(const std::string& path) {
+  struct stat file {};
+  if (access(path.c_str(), X_OK) != 0 || stat(path.c_str(), &file) != 0) return false;
+  if (S_ISREG(file.st_mode)) return true;
+  errno = S_ISDIR(file.st_mode) ? EISDIR : ENOEXEC;
+  return false;
+}
+
 std::string find_program(const std::string& program) {
   if (program.find('/') != std::string::npos) {
-    if (access(program.c_str(), X_OK) == 0) return program;
+    if (can_run(program)) return program;
     const char* const advice =
         errno == EACCES ? "; make it executable (chmod +x), or write its interpreter before it" : "";
     throw ConfigError("can't run ", program, ": ", errno_text(errno), advice);
@@ -233,7 +246,7 @@ std::string find_program(const std::string& program) {
   std::istringstream path(env("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
   for (std::string folder; std::getline(path, folder, ':');) {
     const std::string candidate = cat(folder.empty() ? "." : folder, '/', program);
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (can_run(candidate)) return candidate;
   }
   throw ConfigError("can't run ", program, ": no folder of $PATH has it; give its path, as ./", program);
 }

@@ -178,6 +178,8 @@ TEST(FindProgram, LooksInPath) {
   EXPECT_THROW(find_program("no-such-program-anywhere"), ConfigError);
   EXPECT_THROW(find_program("./no-such-program"), ConfigError);
   EXPECT_THROW(find_program("/etc/passwd"), ConfigError);
+  EXPECT_THROW(find_program("/tmp"), ConfigError);
+  EXPECT_THROW(find_program("."), ConfigError) << "a folder of each folder of PATH";
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ inline datasets::OpenOptions file_request(const train::DataRequest& request, con
           .dtype = request.dtype,
           .as_bytes = request.as_bytes,
           .encoded = request.encoded,
+          .passes_over_bad = request.passes_over_bad,
           .threads = request.threads,
           .on_one_rank = request.on_one_rank,
           .findings = request.findings};

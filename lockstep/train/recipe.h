@@ -53,6 +53,7 @@ struct DataRequest {
   // Whether training images are to come encoded, for the device to decode them (data::Field::encoded), and as_bytes.
   // Only of a recipe that takes_encoded().
   bool encoded = false;
+  bool passes_over_bad = false;      // a sample that can't be read is no reason not to open the others
   int threads = 1;                   // that opening may use
   data::OnOneRank on_one_rank = {};  // for what every rank would find out alike, such as the list of all files
   std::shared_ptr<data::Findings> findings = nullptr;  // kept in the run's folder; null: none are kept

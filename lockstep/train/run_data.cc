@@ -38,12 +38,13 @@ void check_same_on_all_ranks(const std::string& what, const std::string& own, Wo
 }
 
 DataRequest request_of(World& world, const std::string& path, uint64_t seed, bool channels_last,
-                       std::shared_ptr<data::Findings> findings, ImageForm form) {
+                       std::shared_ptr<data::Findings> findings, SampleForm form) {
   return {.path = path,
           .seed = seed,
           .channels_last = channels_last,
           .as_bytes = form.as_bytes,
           .encoded = form.encoded,
+          .passes_over_bad = form.passes_over_bad,
           .threads = usable_cores(),  // where one rank works, the others wait
           .on_one_rank = on_rank_0(world),
           .findings = std::move(findings)};
@@ -73,8 +74,10 @@ bool asks_for_bytes(const Recipe& recipe, const TrainOptions& options) {
   return options.normalize == NormalizeOn::kDevice;
 }
 
-ImageForm form_of(const Recipe& recipe, const TrainOptions& options) {
-  if (options.decode == DecodeOn::kHost) return {.as_bytes = asks_for_bytes(recipe, options)};
+SampleForm form_of(const Recipe& recipe, const TrainOptions& options) {
+  const bool passes_over_bad = options.data.skip_bad > 0;
+  if (options.decode == DecodeOn::kHost)
+    return {.as_bytes = asks_for_bytes(recipe, options), .passes_over_bad = passes_over_bad};
   if (!recipe.takes_encoded()) {
     throw ConfigError("--decode device: the data of ", recipe.name(), " are decoded on the host; use --decode host");
   }
@@ -82,7 +85,7 @@ ImageForm form_of(const Recipe& recipe, const TrainOptions& options) {
     throw ConfigError("--decode device: ", transform->text(),
                       " mixes pictures, before the device has decoded them; use --decode host");
   }
-  return {.as_bytes = true, .encoded = true};
+  return {.as_bytes = true, .encoded = true, .passes_over_bad = passes_over_bad};
 }
 
 // Whether the data came as they were asked for.
@@ -109,7 +112,7 @@ std::shared_ptr<data::Findings> read_findings(const std::string& run_folder) {
 }
 
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
-                     std::shared_ptr<data::Findings> findings, ImageForm form) {
+                     std::shared_ptr<data::Findings> findings, SampleForm form) {
   const DataRequest request = request_of(world, path, seed, channels_last, std::move(findings), form);
   OpenedData data{.splits = recipe.open_data(request), .facts = {}, .files = {}};
   data.facts = facts_of(data.splits);

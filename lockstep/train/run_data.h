@@ -23,16 +23,16 @@ struct OpenedData {
   DataFiles files;
 };
 
-// How images come: DataRequest's of these names.
-struct ImageForm {
-  bool as_bytes = false, encoded = false;
+// How samples come: DataRequest's of these names.
+struct SampleForm {
+  bool as_bytes = false, encoded = false, passes_over_bad = false;
 };
 
 // Opens the data at `path`; "": those made on the spot by the seed. `findings`: rank 0's of a former opening, and then
 // of this. A collective. Throws DataError, on all ranks, that names a rank whose data are
 // not rank 0's.
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,
-                     std::shared_ptr<data::Findings> findings = nullptr, ImageForm form = {});
+                     std::shared_ptr<data::Findings> findings = nullptr, SampleForm form = {});
 
 // What data.scan in the folder of a run keeps of a look at its data; nothing if there is none. "": no run.
 std::shared_ptr<data::Findings> read_findings(const std::string& run_folder);

@@ -104,7 +104,7 @@ void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
   if (form == ParallelForm::kDdp) return check_lanes(ranks, of_lanes);
   if (form == ParallelForm::kDp) {
     throw ConfigError("--parallel dp: one process computes all replicas, and these are ", ranks,
-                      "; give --nproc 1, and --replicas N");
+                      "; give --nproc 1 on one node, and --replicas N");
   }
   if (ranks < 2) throw ConfigError("--parallel pipeline: stages are on 2 processes or more; give --nproc N");
   if (stages == 1 || (stages > 1 && ranks % stages != 0)) {
