@@ -139,6 +139,15 @@ void reap(pid_t pid) {
   }
 }
 
+// Sets errno as access() does.
+bool can_run(const std::string& path) {
+  struct stat file {};
+  if (access(path.c_str(), X_OK) != 0 || stat(path.c_str(), &file) != 0) return false;
+  if (S_ISREG(file.st_mode)) return true;
+  errno = S_ISDIR(file.st_mode) ? EISDIR : ENOEXEC;
+  return false;
+}
+
 }  // namespace
 
 std::string ExitStatus::text() const {
@@ -225,15 +234,6 @@ void Child::signal_group(int signal) const {
 
 void Child::resize(int columns) const {
   if (set_columns(out.get(), columns)) signal_group(SIGWINCH);  // it is nobody's controlling terminal
-}
-
-// Sets errno as access() does.
-static bool can_run(const std::string& path) {
-  struct stat file {};
-  if (access(path.c_str(), X_OK) != 0 || stat(path.c_str(), &file) != 0) return false;
-  if (S_ISREG(file.st_mode)) return true;
-  errno = S_ISDIR(file.st_mode) ? EISDIR : ENOEXEC;
-  return false;
 }
 
 std::string find_program(const std::string& program) {

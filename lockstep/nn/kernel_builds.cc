@@ -79,7 +79,7 @@ void in_turn(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void KernelBuilds::run(uint64_t kind, const std::function<void()>& call) {
   {
     const std::shared_lock together(calls_);
-    if (has_built(kind)) return call();
+    if (built_.contains(kind)) return call();
   }
   const std::unique_lock alone(calls_);
   call();

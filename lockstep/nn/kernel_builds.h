@@ -19,8 +19,6 @@ class KernelBuilds {
   void run(uint64_t kind, const std::function<void()>& call);
 
  private:
-  bool has_built(uint64_t kind) const { return built_.contains(kind); }
-
   std::shared_mutex calls_;             // shared by those whose kernels are there
   std::unordered_set<uint64_t> built_;  // changed by who has `calls_` alone
 };

@@ -86,11 +86,10 @@ ReplicasForm::ReplicasForm(const Parts& parts)
     : parts_(parts), loss_(parts), weights_(std::make_shared<amp::MarkedWeights>(trained(*parts.model.module))) {
   const size_t count = replicas_of(parts_);
   const bool sync = parts_.options.parallel.sync_bn;
-  std::vector<at::Device> devices(count, parts_.device);
-  if (!parts_.device.is_cpu()) {
-    devices = devices_of_process(parts_.options.device, parts_.device);
-    devices.resize(count, parts_.device);
-    for (const at::Device& device : devices) gpu_numbers_.emplace_back(std::vector<at::Device>{device});
+  std::vector<at::Device> devices = devices_of_process(parts_.options.device, parts_.device);
+  devices.resize(count, parts_.device);
+  for (const at::Device& device : devices) {
+    if (!device.is_cpu()) gpu_numbers_.emplace_back(std::vector<at::Device>{device});
   }
   models_.reserve(count);  // their addresses stay
   const auto make = [this](const at::Device&) {

@@ -119,15 +119,6 @@ TEST(PipelineMistakes, OfLoops) {
   }
 }
 
-TEST(PipelineMistakes, OfStages) {
-  torch::nn::Sequential net;
-  for (int layer = 0; layer < 10; ++layer) net->push_back(torch::nn::Linear(4, 4));
-  EXPECT_THAT(refusal([&] { stage_of(net, 11, 0); }), HasSubstr("11 stages of 10 layers"));
-  EXPECT_THAT(refusal([&] { stage_of(net, 2, 0, {0, 10}); }), HasSubstr("rising from 0"));
-  EXPECT_THAT(refusal([&] { stage_of(net, 2, 2); }), HasSubstr("stage 2 of 2"));
-  EXPECT_EQ(stage_of(net, 2, 1, {0, 7})->named_parameters().keys().front(), "7.weight");
-}
-
 // Two pipelines of one stage each, as replicas. argument: the mistake.
 RANK_PROGRAM(mistaken_replicas) {
   const auto world = join_world(context);

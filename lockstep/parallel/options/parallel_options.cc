@@ -63,12 +63,6 @@ void ParallelOptions::declare(config::OptionSet& options) {
                  kMaxLocalRanks, kTrajectory);
 }
 
-void ParallelOptions::drop_of_other_forms(const std::function<bool(const char* option)>& is_said) {
-  if (form != ParallelForm::kPipeline && !is_said("stages")) stages = 0;
-  if (form != ParallelForm::kPipeline && !is_said("schedule-pp")) schedule_pp = PipelineSchedule::k1F1B;
-  if (form != ParallelForm::kDp && !is_said("replicas")) replicas = 0;
-}
-
 void ParallelOptions::check_form() const {
   const auto goes_with = [this](bool is_said, const char* option, ParallelForm wanted) {
     if (!is_said || form == wanted) return;

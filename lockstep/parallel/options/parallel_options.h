@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <string>
 
 #include "lockstep/base/gpus.h"
@@ -60,8 +59,6 @@ struct ParallelOptions {
   // neither nproc nor lanes gets the recipe's lanes, and a thread a rank, so that its bits depend on no number of
   // cores. Throws ConfigError for lanes that can't be divided among the processes.
   void resolve(const Machine& machine, int recipe_lanes);
-  // Takes back what is not `is_said` and goes with another form: that of a run which goes on in this one.
-  void drop_of_other_forms(const std::function<bool(const char* option)>& is_said);
   // Returns the next smaller number of ranks with which the run may go on; 0 if there is none. After resolve().
   int fewer_than(int ranks) const;
   // Whether so many ranks can compute so many lanes in this form; 0 lanes: as many as ranks.

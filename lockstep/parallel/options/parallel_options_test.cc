@@ -54,11 +54,6 @@ TEST(ParallelOptions, APipelinesRanksAreItsStages) {
   EXPECT_EQ(options.fewer_than(8), 4);
   EXPECT_EQ(options.fewer_than(4), 2);
   EXPECT_EQ(options.fewer_than(2), 0);
-  options.form = ParallelForm::kDdp;
-  options.drop_of_other_forms([](const char*) { return true; });
-  EXPECT_EQ(options.stages, 2) << "it was said, and is refused";
-  options.drop_of_other_forms([](const char*) { return false; });
-  EXPECT_EQ(options.stages, 0) << "it was the run's";
 }
 
 TEST(ParallelOptions, ARangeOfRanksKeepsTheLanesOfTheMost) {

@@ -10,7 +10,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
-#include <torch/nn/modules/container/sequential.h>
 
 #include <cstdint>
 #include <functional>
@@ -30,15 +29,10 @@
 #include "lockstep/parallel/pipeline/schedule.h"
 #include "lockstep/parallel/pipeline/stage_gradients.h"
 #include "lockstep/parallel/pipeline/stage_link.h"
+#include "lockstep/parallel/pipeline/stage_of.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::parallel {
-
-// The layers of one of so many stages, with the names that they have in the whole, so that its state dict is a part of
-// the whole's. `first_layers`: the number of each stage's first layer; empty: such that the largest number of weights
-// of a stage is the least. Throws ConfigError for more stages than layers, or numbers that do not rise from 0.
-torch::nn::Sequential stage_of(const torch::nn::Sequential& net, int stages, int stage,
-                               std::vector<int> first_layers = {});
 
 struct PipelineOptions {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;

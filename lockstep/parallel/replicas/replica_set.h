@@ -36,8 +36,8 @@ class ReplicaSet : public std::enable_shared_from_this<ReplicaSet> {
   // Calls forward(replica, i) for 0 <= i < count, on as many threads, and returns the outputs by replica. Their graph
   // ends in `inputs` (of which forward is to use what take() gives it) and in the network's parameters; its backward
   // runs on the threads, too, and adds the replicas' gradients in the order of the fold's tree (comm/fold_tree.h).
-  // Operations on the CPU draw from generators of the replicas' own, which one number of
-  // libtorch's generator keys. What a replica throws names it.
+  // Operations on the CPU draw from generators of the replicas' own, which one number of libtorch's generator keys.
+  // What a replica throws names it.
   std::vector<Tensors> run(size_t count, const std::vector<Tensors>& inputs,
                            const std::function<Tensors(torch::nn::Module& replica, const Tensors& inputs)>& forward);
 

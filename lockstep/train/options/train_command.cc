@@ -193,9 +193,6 @@ std::optional<std::string> TrainCommand::read(const std::vector<std::string>& ar
   choice_.refuse_others(line.options, name, rows_);
   apply(name, resumed, told, line.options);
   options_.precision.check_given(rows_);
-  if (rows_.find("parallel")->given) {
-    options_.parallel.drop_of_other_forms([this](const char* name) { return rows_.find(name)->given; });
-  }
   options_.resolve(machine, recipe_->lanes());
   recipe_->resolve(options_.data.path);
   recipe_->check();

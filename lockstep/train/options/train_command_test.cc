@@ -102,6 +102,7 @@ TEST(TrainCommand, AnotherFormTakesNothingOfTheEarlierOnes) {
   std::ofstream(file) << "recipe = \"spiral\"\nlanes = 4\nparallel = \"dp\"\nreplicas = 2\nnproc = 1\n";
   EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "pipeline"}).nproc, 2);
   EXPECT_THROW(read({"--config", file, "--parallel", "ddp", "--replicas", "2"}), ConfigError);
+  EXPECT_THROW(read({"--resume", checkpoint, "--parallel", "ddp", "--stages", "2"}), ConfigError);
 }
 
 TEST(TrainCommand, TheRingIsNoChoiceAndOldFilesAreRead) {
