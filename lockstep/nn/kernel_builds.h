@@ -5,6 +5,7 @@
 
 #include <torch/library.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <shared_mutex>
@@ -15,10 +16,13 @@ namespace lockstep::nn {
 // The first call of each kind runs alone, later ones at the same time. Any thread.
 class KernelBuilds {
  public:
+  // After `most` kinds all are new again: older kernels may have made room for others by then. 0: each call is new.
+  explicit KernelBuilds(size_t most) : most_(most) {}
   // `kind`: what the kernel is generated for.
   void run(uint64_t kind, const std::function<void()>& call);
 
  private:
+  size_t most_;
   std::shared_mutex calls_;             // shared by those whose kernels are there
   std::unordered_set<uint64_t> built_;  // changed by who has `calls_` alone
 };

@@ -31,7 +31,7 @@ void at_once(const Work& work) {
 }
 
 TEST(KernelBuilds, FirstCallsRunAlone) {
-  KernelBuilds builds;
+  KernelBuilds builds(100);
   std::atomic<int> inside = 0, most = 0;
   const auto call = [&] {
     most = std::max(most.load(), ++inside);
@@ -43,18 +43,42 @@ TEST(KernelBuilds, FirstCallsRunAlone) {
 }
 
 TEST(KernelBuilds, LaterCallsRunTogether) {
-  KernelBuilds builds;
+  KernelBuilds builds(100);
   builds.run(7, [] {});
   std::barrier meet(kThreads);  // none would return from it otherwise
   at_once([&](int) { builds.run(7, [&] { meet.arrive_and_wait(); }); });
 }
 
 TEST(KernelBuilds, AFirstCallThatFailsIsNone) {
-  KernelBuilds builds;
+  KernelBuilds builds(100);
   EXPECT_THROW(builds.run(7, [] { throw std::runtime_error("no"); }), std::runtime_error);
   int calls = 0;
   builds.run(7, [&] { ++calls; });
   EXPECT_EQ(calls, 1);
+}
+
+TEST(KernelBuilds, KindsThatMayHaveMadeRoomAreNewAgain) {
+  for (const size_t most : {0, 2}) {
+    KernelBuilds builds(most);
+    for (const uint64_t kind : {1, 2, 3}) builds.run(kind, [] {});
+    std::atomic<int> inside = 0, together = 0;
+    at_once([&](int) {
+      builds.run(1, [&] {
+        if (++inside > 1) ++together;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        --inside;
+      });
+    });
+    if (most == 0) EXPECT_EQ(together, 0);
+    EXPECT_LT(together, kThreads) << "the first one ran alone";
+  }
+}
+
+TEST(KernelBuilds, NestedTensorsPass) {
+  at::Generator generator;
+  const ThreadGenerator own(generator, [] { return uint64_t{1}; });
+  const at::Tensor nested = at::_nested_tensor_from_tensor_list({at::ones({2, 3}), at::ones({4, 3})});
+  EXPECT_TRUE(at::linear(nested, at::ones({5, 3})).is_nested());
 }
 
 // What they compute, in forward and backward, is what one thread does.

@@ -18,16 +18,6 @@ namespace {
 
 thread_local ThreadGenerator* t_innermost = nullptr;
 
-// Whether an operator's tensors, or the device that it is given, are the CPU's.
-bool is_on_cpu(const c10::FunctionSchema& schema, const c10::IValue* arguments) {
-  for (size_t i = 0; i < schema.arguments().size(); ++i) {
-    const c10::IValue& value = arguments[i];
-    if (value.isTensor() && value.toTensor().defined()) return value.toTensor().is_cpu();
-    if (value.isDevice()) return value.toDevice().is_cpu();
-  }
-  return true;
-}
-
 size_t place_of_generator(const c10::FunctionSchema& schema) {
   const auto& arguments = schema.arguments();
   const auto found = std::find_if(arguments.begin(), arguments.end(), [](const c10::Argument& each) {
@@ -41,7 +31,7 @@ void draw(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   c10::IValue* arguments = stack->data() + (stack->size() - schema.arguments().size());
   c10::IValue& generator = arguments[place_of_generator(schema)];
-  if (generator.isNone() && t_innermost != nullptr && is_on_cpu(schema, arguments)) {
+  if (generator.isNone() && t_innermost != nullptr && is_on_cpu(schema, *stack)) {
     generator = t_innermost->generator();
   }
   const c10::impl::ExcludeDispatchKeyGuard below(kThreadKey);
