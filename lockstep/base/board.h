@@ -138,7 +138,7 @@ class SavingOnBoard {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 10;
+  static constexpr uint32_t kVersion = 11;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

@@ -132,12 +132,16 @@ void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World&
   at::set_num_threads(threads_of(options.processes, origin, world));
   const train::Defaults defaults = recipe->defaults();
   const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, defaults);
+  const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
+  const int64_t met = state ? std::ssize(state->skipped) : 0;
+  const bool passes_over_bad = met > 0 || options.skip_bad.value_or(options.run_skip_bad) > 0;
   const train::EvaluatedData data = train::open_evaluated_data(*recipe,
                                                                {.path = options.data_path(),
                                                                 .named = !options.data.empty(),
                                                                 .run_data = options.run_data,
                                                                 .run_folder = train::run_of(file),
                                                                 .channels_last = channels_last,
+                                                                .passes_over_bad = passes_over_bad,
                                                                 .part = part_of(options.split)},
                                                                origin, world);
   const data::Dataset& test = *data.samples;
@@ -148,8 +152,7 @@ void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World&
   for (const auto& warning : data.warnings) {
     if (world.rank() == 0) log.warning(warning);
   }
-  const auto state = origin ? std::optional(train::read_state(root, file)) : std::nullopt;
-  const auto skipped = skip_list(options, data.own, state ? std::ssize(state->skipped) : 0, world);
+  const auto skipped = skip_list(options, data.own, met, world);
   predict::Confusion confusion;
   predict::SampleScores scores;
   const train::EvaluationOptions how{.chunk = options.batch_size.value_or(defaults.eval_batch),

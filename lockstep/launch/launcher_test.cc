@@ -356,7 +356,7 @@ TEST_F(LauncherTest, WhatCantBeStartedIsAnErrorAndLeavesNothing) {
   std::ofstream(script) << "#!/no/such/interpreter\n";
   chmod(script.c_str(), 0755);
   EXPECT_EQ(run({.command = {script}, .nproc = 1}), 2);
-  EXPECT_THAT(err(), HasSubstr("the interpreter that its first line names (#!) is not there"));
+  EXPECT_THAT(err(), HasSubstr("what its first line (#!) or its header names to run it is not there"));
   EXPECT_THROW(Launcher({.command = {"/bin/true"}, .nproc = 65}), ConfigError);
   EXPECT_THROW(Launcher({.command = {"/bin/true"}, .nproc = 0}), ConfigError);
   Options options = shell(2, "true");

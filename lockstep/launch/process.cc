@@ -186,10 +186,10 @@ Child::Child(const SpawnRequest& request) {
     reap(pid);
     if (failed.binding)
       throw IoError("can't bind ", program, " to CPUs ", ranges(request.cpus), ": ", errno_text(failed.error));
-    const bool lacks_interpreter = failed.error == ENOENT && access(program.c_str(), X_OK) == 0;
+    const bool is_there = failed.error == ENOENT && access(program.c_str(), X_OK) == 0;
     throw ConfigError(
         "can't run ", program, ": ",
-        lacks_interpreter ? "the interpreter that its first line names (#!) is not there" : errno_text(failed.error));
+        is_there ? "what its first line (#!) or its header names to run it is not there" : errno_text(failed.error));
   }
   pid_ = pid;
   out = std::move(output.read);

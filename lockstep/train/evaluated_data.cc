@@ -96,7 +96,11 @@ class Comparison {
 
   int64_t size_of_train() const {
     const auto size = data_.splits.train->size();
-    return size - std::ssize(data::hold_out(*data_.splits.train, origin_.held_out(), seed()).validation);
+    try {
+      return size - std::ssize(data::hold_out(*data_.splits.train, origin_.held_out(), seed()).validation);
+    } catch (const ConfigError&) {  // other data, which have none of the files
+      return size;
+    }
   }
 
   // Older checkpoints say nothing else of their data.
@@ -152,7 +156,8 @@ EvaluatedData open_evaluated_data(const Recipe& recipe, const EvaluationRequest&
                                   const std::optional<Origin>& origin, World& world) {
   const int64_t seed = origin ? origin->number("seed") : TrainOptions().seed;
   const OpenedData opened = open_data(recipe, asked.path, static_cast<uint64_t>(seed), asked.channels_last, world,
-                                      asked.run_folder.empty() ? nullptr : read_findings(asked.run_folder));
+                                      asked.run_folder.empty() ? nullptr : read_findings(asked.run_folder),
+                                      {.passes_over_bad = asked.passes_over_bad});
   if (!origin) return wanted_samples(opened.splits, asked);
   EvaluatedData data = pick(asked, *origin, opened);
   name_classes(data, origin->data.classes);

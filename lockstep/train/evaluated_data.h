@@ -20,6 +20,7 @@ struct EvaluationRequest {
   std::optional<std::string> run_data = {};  // the path that the run was trained on, if it is known
   std::string run_folder = {};               // of data.list and data.scan; empty: none
   bool channels_last = false;
+  bool passes_over_bad = false;   // samples that can't be read are left out
   std::optional<Part> part = {};  // that is wanted; unset: what the run's own test was on
 };
 

@@ -90,13 +90,16 @@ config::Record record_in(const ValueView& options) {
   return record;
 }
 
-// Older versions wrote no --validation where nothing was held out.
+// Older versions wrote no --validation where nothing was held out, and a share where files were.
 void say_held_out(config::Record& options) {
   const auto named = [&](const char* name) {
     return std::find_if(options.begin(), options.end(), [name](const auto& option) { return option.name == name; });
   };
   const auto files = named("hold-out"), found = named("validation");
-  if (files != options.end() && !files->value.empty()) return;
+  if (files != options.end() && !files->value.empty()) {
+    if (found != options.end()) found->value.clear();  // which they recorded as well
+    return;
+  }
   if (found == options.end()) {
     options.push_back({"validation", "0"});
   } else if (found->value.empty()) {

@@ -166,6 +166,18 @@ TEST(TrainingState, WhatAnEarlierVersionDidNotRecordIsNotKnown) {
   EXPECT_EQ(origin->option("validation"), "0") << "as it is recorded now";
 }
 
+TEST(TrainingState, TheShareThatFilesMadeIsNoChoice) {
+  SmallRun run;
+  auto& options = run.state.origin.options;
+  std::erase_if(options, [](const auto& option) { return option.name == "validation" || option.name == "hold-out"; });
+  options.push_back({"validation", "16.67"});
+  options.push_back({"hold-out", "7.png"});
+  const auto origin = find_origin(run.save(), "a.pt");
+  ASSERT_TRUE(origin);
+  EXPECT_EQ(origin->option("validation"), "") << "an earlier version recorded both";
+  EXPECT_EQ(origin->held_out().files, "7.png");
+}
+
 // As earlier versions wrote them: their weights can be loaded, no run can go on from them.
 TEST(TrainingState, ACheckpointWithoutItsOptionsIsNotGoneOnFrom) {
   checkpoint::Value saved = SmallRun().save();

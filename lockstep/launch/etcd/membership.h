@@ -66,7 +66,7 @@ class Membership {
   // Nothing where it has seen no epoch of its run while it had the lease.
   std::optional<Earlier> earlier() const;
 
-  // Until when nobody else acts in this node's place, unless the lease is renewed: monotonic_ns().
+  // Until when nobody else acts in this node's place, unless the lease is renewed: boot_ns().
   int64_t lease_until_ns() const { return lost_ ? 1 : lease_until_ns_.load(); }
 
   // Tells how this node's ranks of an epoch have ended. Throws CommError if etcd does not hear it while the lease

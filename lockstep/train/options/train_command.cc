@@ -37,13 +37,19 @@ void drop_dependents(GivenOptions& recalled, const GivenOptions& later, const co
   }
 }
 
-// Drops from an earlier place what goes with its form of parallel training, where a later one asks for another: its
-// options, and the processes of the earlier run, or those that can't be the new form's.
-void drop_other_form(GivenOptions& earlier, const GivenOptions& later, bool is_resumed) {
+// Drops from an earlier place what goes with another form of parallel training than a later one asks for.
+void drop_other_form(GivenOptions& earlier, const GivenOptions& later) {
   const auto now = value_of(later, "parallel");
-  if (!now || value_of(earlier, "parallel").value_or("ddp") == *now) return;
-  for (const char* name : {"stages", "schedule-pp", "replicas"}) take(earlier, name);
-  if (is_resumed || *now == "dp") take(earlier, "nproc");
+  if (!now) return;
+  if (*now != "pipeline") take(earlier, "stages"), take(earlier, "schedule-pp");
+  if (*now != "dp") take(earlier, "replicas");
+}
+
+// The same of an earlier run, whose processes are those of its form.
+void drop_form_of_run(GivenOptions& resumed, const GivenOptions& later) {
+  const auto now = value_of(later, "parallel");
+  if (now && value_of(resumed, "parallel").value_or("ddp") != *now) take(resumed, "nproc");
+  drop_other_form(resumed, later);
 }
 
 // Drops what a later place says by another option (Option::in_place_of).
@@ -223,15 +229,16 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
   for (const auto* later : std::initializer_list<const GivenOptions*>{&resumed.options, &told.options, &line}) {
     drop_dependents(usual, *later, rows_);
     drop_replaced(usual, *later, rows_);
+    drop_other_form(usual, *later);
   }
   if (warmup && !value_of(usual, "warmup")) usual.push_back({"warmup", *warmup});
   if (names(resumed.options, "hold-out")) take(resumed.options, "validation");  // older versions recorded both
   drop_replaced(resumed.options, told.options, rows_);
   drop_replaced(resumed.options, line, rows_);
   drop_replaced(told.options, line, rows_);
-  drop_other_form(resumed.options, told.options, /*is_resumed=*/true);
-  drop_other_form(resumed.options, line, /*is_resumed=*/true);
-  drop_other_form(told.options, line, /*is_resumed=*/false);
+  drop_form_of_run(resumed.options, told.options);
+  drop_form_of_run(resumed.options, line);
+  drop_other_form(told.options, line);
   for (GivenOptions* earlier : {&usual, &resumed.options}) drop_histograms(*earlier, told.options);
   for (GivenOptions* earlier : {&usual, &resumed.options, &told.options}) drop_histograms(*earlier, line);
   options_.epochs_recalled =

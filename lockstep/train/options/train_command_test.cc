@@ -95,13 +95,17 @@ TEST(TrainCommand, AnotherFormTakesNothingOfTheEarlierOnes) {
   const std::string checkpoint = "d/checkpoints/step-000005.pt";
   EXPECT_EQ(read({"--config", file, "--parallel", "ddp"}).stages, 0);
   EXPECT_EQ(read({"--config", file, "--parallel", "ddp"}).nproc, 2) << "the user's file says it";
-  EXPECT_EQ(read({"--config", file, "--parallel", "dp"}).nproc, 1);
+  EXPECT_THROW(read({"--config", file, "--parallel", "dp"}), ConfigError) << "nproc = 2 is the user's";
+  EXPECT_EQ(read({"--config", file, "--parallel", "dp", "--nproc", "1"}).stages, 0);
   EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "dp"}).nproc, 1);
   EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "ddp"}).stages, 0);
   EXPECT_EQ(read({"--resume", checkpoint}).stages, 2);
   std::ofstream(file) << "recipe = \"spiral\"\nlanes = 4\nparallel = \"dp\"\nreplicas = 2\nnproc = 1\n";
   EXPECT_EQ(read({"--resume", checkpoint, "--parallel", "pipeline"}).nproc, 2);
   EXPECT_THROW(read({"--config", file, "--parallel", "ddp", "--replicas", "2"}), ConfigError);
+  std::ofstream(file) << "recipe = \"spiral\"\nlanes = 4\nreplicas = 4\nstages = 2\n";
+  EXPECT_EQ(read({"--config", file, "--parallel", "dp"}).replicas, 4) << "the file says it for the form of the line";
+  EXPECT_EQ(read({"--config", file, "--parallel", "pipeline", "--nproc", "4"}).stages, 2);
   EXPECT_THROW(read({"--resume", checkpoint, "--parallel", "ddp", "--stages", "2"}), ConfigError);
 }
 
