@@ -30,6 +30,11 @@ class NetworkPart final : public Part {
   std::string kind() const override { return "a network"; }
 
   Value save(const ByParameter& masters) override {
+    if (wrapper_ != nullptr && wrapper_->has_divided_weights()) {
+      throw ConfigError(
+          "loop state: a network whose layers are divided among ranks, of which the file would have rank ",
+          "0's parts; save each rank's state_dict by itself");
+    }
     if (wrapper_ != nullptr) wrapper_->sync_buffers();
     std::unordered_map<std::string, at::Tensor> by_name;
     for (const auto& item : network_.named_parameters()) {
@@ -60,7 +65,7 @@ class NetworkPart final : public Part {
   ByParameter loaded() override { return std::exchange(loaded_, {}); }
   const torch::nn::Module* network() const override { return &network_; }
   std::string weights_hash() const override {
-    return wrapper_ != nullptr && wrapper_->has_equal_weights() ? hash_of_weights(network_) : "";
+    return wrapper_ == nullptr || wrapper_->has_equal_weights() ? hash_of_weights(network_) : "";
   }
 
  private:

@@ -117,7 +117,8 @@ void State::check_equal_weights() const {
   if (other == hashes.end()) return;
   throw ConfigError("step ", step_, ": the weights of ", names, " on rank ", other - hashes.begin(),
                     " differ from rank 0's, which a checkpoint would keep; they were changed on some ranks only, or "
-                    "updates are rounded otherwise there (ATEN_CPU_CAPABILITY, OMP_NUM_THREADS)");
+                    "updates are rounded otherwise there (ATEN_CPU_CAPABILITY, OMP_NUM_THREADS), or each rank has a "
+                    "network of its own, as a pipeline's stages, which its ranks save one by one");
 }
 
 void State::tell_not_finite() {

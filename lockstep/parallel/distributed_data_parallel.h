@@ -185,6 +185,7 @@ class DistributedDataParallel {
 
   // Whether all ranks are to have the same weights, as run() has found them in some elements: not of passes by hand,
   // divided weights, or those that each rank was wrapped with.
+  bool has_divided_weights() const { return has_parts_; }  // of which each rank has a part
   bool has_equal_weights() const { return options_.broadcast_state && !has_parts_ && has_run_; }
   // Whether the weights' bits do not depend on the number of ranks.
   bool same_bits() const;

@@ -29,9 +29,16 @@ void InstalledGradients::leave_to_rank(size_t index, const at::Tensor& parameter
 }
 
 // libtorch's own SGD updates a parameter without a new version.
-bool InstalledGradients::is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const {
-  if (parameter.tensor._version() != installed_[index].version) return true;
-  return !gradient.is_sparse() && gradient.count_nonzero().item<int64_t>() == 0;
+bool InstalledGradients::is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient,
+                                 int64_t number) const {
+  const auto is_zero = [&] { return !gradient.is_sparse() && gradient.count_nonzero().item<int64_t>() == 0; };
+  if (parameter.tensor._version() == installed_[index].version) return is_zero();
+  if (number == number_ && number >= 0 && !is_zero()) {
+    throw ConfigError("step ", number, ": ", parameter.name, " was written to between two runs of one step, whose ",
+                      "gradients add up; if that was an update, give the next run another number, or call zero_grad() "
+                      "after it; else write to weights (exchange_averages(), clamp_) before the step's first run");
+  }
+  return true;
 }
 
 void InstalledGradients::refuse_unused(const NamedParameter& parameter, int64_t number) const {

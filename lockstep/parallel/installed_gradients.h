@@ -29,8 +29,9 @@ class InstalledGradients {
   // No longer counts the parameter's .grad as installed, which backward has added to: it is this rank's alone, in
   // memory of its own.
   void leave_to_rank(size_t index, const at::Tensor& parameter);
-  // Whether the parameter was updated since, or the gradient is all 0.
-  bool is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient) const;
+  // Whether the parameter was updated before step `number`, or the gradient is all 0. Throws ConfigError where the
+  // parameter was written to between two runs of one step, whose gradients add up unless that was an update.
+  bool is_used(size_t index, const NamedParameter& parameter, const at::Tensor& gradient, int64_t number) const;
   // Throws ConfigError: it is still there in step `number`, and was not used.
   [[noreturn]] void refuse_unused(const NamedParameter& parameter, int64_t number) const;
   // Throws ConfigError unless those of loss `loss_id` of step `number`, with a scale of its own, may be added to them.

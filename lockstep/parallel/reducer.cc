@@ -113,7 +113,7 @@ void Reducer::begin_step(size_t lanes, const StepSettings& settings) {
       check_scale(parameters_[i], scale, step_.loss_scale);
       leftovers_.set_local(i, there / (options_.gradient_average ? comm_.size() : 1));
       use(i);
-    } else if (!installed_.is_used(i, parameters_[i], there)) {
+    } else if (!installed_.is_used(i, parameters_[i], there, settings.number)) {
       const bool same_step = settings.number == installed_.number() && settings.number != StepSettings::kNoNumber;
       if (!same_step && !std::isfinite(square_sum_)) continue;  // of a step that was skipped
       if (!same_step) installed_.refuse_unused(parameters_[i], settings.number);

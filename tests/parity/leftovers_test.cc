@@ -5,6 +5,7 @@
 #include <torch/nn/modules/container/sequential.h>
 
 #include "lockstep/amp/autocast.h"
+#include "lockstep/base/testing/refusal.h"
 #include "loops.h"
 
 namespace lockstep::parallel {
@@ -56,7 +57,8 @@ TEST(Leftovers, APassWithoutSyncAddsToTheGradientOfAStep) {
   expect_ranks_pass("no_sync_after_a_step", 2, network());
 }
 
-// A program's own broadcast is an update of the parameter on all ranks, the root included.
+// A program's own broadcast writes to the parameter on all ranks, the root included. It may have been an update, and so
+// nobody knows whether the gradients are to add up: all ranks say so. After zero_grad() it is of no account.
 RANK_PROGRAM(broadcast_between_losses) {
   const auto world = join_over(context);
   auto net = linear(1), alone = linear(1);
@@ -66,11 +68,15 @@ RANK_PROGRAM(broadcast_between_losses) {
   };
   loss(1);
   world->communicator().broadcast(net->weight, 0);
+  net->zero_grad();
   loss(5);
   EXPECT_TRUE(same_on_all_ranks(net->weight.grad(), *world));
   EXPECT_TRUE(same_on_all_ranks(net->bias.grad(), *world));
   mean_over_ranks(alone, context.size, 5).backward();
   EXPECT_TRUE(at::allclose(net->weight.grad(), alone->weight.grad(), 1e-5, 1e-6));
+  world->communicator().broadcast(net->weight, 0);
+  EXPECT_THAT(testing_support::refusal([&] { loss(5); }),
+              HasSubstr("step 3: weight was written to between two runs of one step"));
 }
 TEST(Leftovers, ABroadcastBetweenTwoLossesCountsAlikeOnAllRanks) {
   expect_ranks_pass("broadcast_between_losses", 2);

@@ -11,6 +11,7 @@
 
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/threads.h"
@@ -315,6 +316,29 @@ RANK_PROGRAM(weights_of_their_own) {
   ddp.run(plan_of_lanes(*world, 0, context.size), [&](size_t) { return loss_of(net); });
 }
 TEST(LoopMistakes, WeightsMayDifferThatWereNeverShared) { expect_ranks_pass("weights_of_their_own", 2); }
+
+// What a look at the averages does to the weights is no update.
+RANK_PROGRAM(averages_between_runs) {
+  const auto world = join_world(context);
+  torch::nn::Linear net(4, 3);
+  const auto optimizer = optim::make_optimizer("sgd", net->parameters());
+  optimizer->keep_average(0.9);
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto run = [&](int64_t step) {
+    ddp.run(plan_of_lanes(*world, step, context.size), [&](size_t) { return loss_of(net); });
+  };
+  run(0);
+  optimizer->update({});
+  optimizer->zero_grad();
+  run(1);
+  optimizer->exchange_averages();
+  optimizer->exchange_averages();
+  EXPECT_THAT(testing_support::refusal([&] { run(1); }),
+              HasSubstr("weight was written to between two runs of one step"));
+}
+TEST(LoopMistakes, WeightsThatAreWrittenToBetweenRunsOfAStepAreRefused) {
+  for (const int ranks : {1, 2}) expect_ranks_pass("averages_between_runs", ranks);
+}
 
 // As PyTorch users write it: a number that stays 0. Each update has masks of its own, the same on any number of ranks.
 RANK_PROGRAM(one_number) {

@@ -2,13 +2,16 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
 #include "lockstep/amp/mixed_precision.h"
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/data/tensor_dataset.h"
 #include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/state.h"
+#include "lockstep/parallel/tensor/layers.h"
 #include "loops.h"
 
 namespace lockstep::parallel {
@@ -107,6 +110,37 @@ TEST(UnlikeRanks, WeightsThatDifferAreNotSaved) {
   }
   for (const char* right : {"own weights", "by hand"}) expect_ranks_pass("other_weights", 2, right);
 }
+
+// A network that is not wrapped: each rank's own (a pipeline's stage), or an average that all have.
+RANK_PROGRAM(network_of_its_own) {
+  const auto world = join_world(context);
+  at::manual_seed(context.argument == "stage" ? 1 + static_cast<uint64_t>(context.rank) : 1);
+  torch::nn::Linear net(4, 4);
+  int64_t step = 3;
+  loop::State state(*world, step, {{"model", *net}});
+  state.value();
+}
+TEST(UnlikeRanks, AStageIsNotSavedAsTheNetworkOfAllRanks) {
+  for (const auto& result : Ranks("network_of_its_own", 2, "stage").wait()) {
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("the weights of model on rank 1 differ from rank 0's"));
+    EXPECT_THAT(result.output, HasSubstr("as a pipeline's stages, which its ranks save one by one"));
+  }
+  expect_ranks_pass("network_of_its_own", 2, "average");
+}
+
+// Layers of which each rank has a part.
+RANK_PROGRAM(divided_network) {
+  const auto world = join_world(context);
+  torch::nn::Linear whole(4, 4);
+  torch::nn::Sequential net(tensor::ColumnParallelLinear(whole, world->communicator()));
+  const auto replicas = std::make_shared<World>(world, world->communicator().make_group({context.rank}));
+  DistributedDataParallel ddp(net.ptr(), replicas);
+  int64_t step = 3;
+  loop::State state(*world, step, {{"model", ddp}});
+  EXPECT_THAT(testing_support::refusal([&] { state.value(); }), HasSubstr("layers are divided among ranks"));
+}
+TEST(UnlikeRanks, DividedLayersAreNotSavedAsWholeOnes) { expect_ranks_pass("divided_network", 2); }
 
 }  // namespace
 }  // namespace lockstep::parallel

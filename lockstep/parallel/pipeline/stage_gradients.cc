@@ -46,7 +46,7 @@ StageGradients::Fate StageGradients::fate_of(size_t index, bool has_replicas) co
                         " has what no run() has left, which replicas would not fold; zero_grad() before run()");
     }
   } else {
-    if (installed_.is_used(index, parameter, there)) return Fate::kDropped;
+    if (installed_.is_used(index, parameter, there, step_)) return Fate::kDropped;
     const bool same_step = step_ == installed_.number();
     if (!same_step && !std::isfinite(square_sum_)) return Fate::kDropped;  // of a step that was skipped
     if (!same_step) installed_.refuse_unused(parameter, step_);

@@ -21,6 +21,7 @@
 #include "lockstep/parallel/gradients/graph_walk.h"
 #include "lockstep/parallel/lane_errors.h"
 #include "lockstep/parallel/lane_generators.h"
+#include "lockstep/parallel/replicas/layer_members.h"
 #include "lockstep/parallel/sync_batch_norm.h"
 
 namespace lockstep::parallel {
@@ -235,6 +236,11 @@ ReplicaSet::ReplicaSet(std::shared_ptr<torch::nn::Module> network, const Make& m
     throw ConfigError("DataParallel: ", network_->name(),
                       " has SyncBatchNorms over ranks; leave convert_sync_batchnorm out, and give "
                       "DataParallelOptions::sync_batch_norm");
+  }
+  if (const std::string name = unregistered_member(*network_); !name.empty()) {
+    throw ConfigError("DataParallel: ", name, " of ", network_->name(),
+                      " was given another tensor than the layer has registered, which its copies would compute with; a "
+                      "weight that is tied to another is one tensor under both names");
   }
   for (const auto& parameter : network_->named_parameters()) parameters_.push_back(parameter.value());
   for (const auto& buffer : network_->named_buffers()) buffers_.push_back(buffer.value());

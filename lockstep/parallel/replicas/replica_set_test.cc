@@ -44,6 +44,22 @@ TEST(DataParallel, TiedWeightsHaveOneGradient) {
   }
 }
 
+// A copy would compute with another weight.
+TEST(DataParallel, AWeightThatIsTiedByAMemberIsRefused) {
+  struct ByMemberImpl : torch::nn::Cloneable<ByMemberImpl> {
+    ByMemberImpl() { ByMemberImpl::reset(); }
+    void reset() override {
+      first = register_module("first", torch::nn::Linear(4, 4));
+      second = register_module("second", torch::nn::Linear(4, 4));
+      second->weight = first->weight;
+    }
+    at::Tensor forward(const at::Tensor& x) { return second->forward(first->forward(x)); }
+    torch::nn::Linear first{nullptr}, second{nullptr};
+  };
+  EXPECT_THAT(refusal([] { DataParallel<ByMemberImpl>(std::make_shared<ByMemberImpl>(), {.device_ids = on_cpu(2)}); }),
+              testing::HasSubstr("second.weight of "));
+}
+
 // Autograd gives both parameters one tensor, and with one sample a replica views of the incoming gradient.
 TEST(DataParallel, GradientsThatShareMemoryAreAddedOnce) {
   struct SharedImpl : torch::nn::Cloneable<SharedImpl> {
