@@ -1,71 +1,119 @@
 #!/usr/bin/env python3
-"""The training losses of several runs over each other, as an SVG.
+"""The training losses of several runs over each other, as an SVG; with --metric the metric of their evaluations beside them.
 
-    bench/loss_curves.py --title TEXT LABEL=RUN_DIR… > curves.svg
+    bench/loss_curves.py --title TEXT [--loss "cross entropy, nats"] [--metric accuracy] LABEL=RUN_DIR… > curves.svg
 
-Each curve is the mean of a window of steps (one fiftieth of the run), on a logarithmic axis.
+Each point of a loss is the mean of a window of steps (one fiftieth of the run), on a logarithmic axis. The metric is a share,
+drawn in percent, of the validation samples where a run has some, else of the test samples.
 """
 import argparse
 import json
-import math
 import pathlib
+import sys
 
-COLORS = ["#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#17becf"]
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 360, 64, 40, 150, 44
+from plot import COLOURS, Panel, decades, document, even, legend, linear, logarithmic, text
+
+LEFT, TOP, WIDTH, HEIGHT, BETWEEN, BOTTOM, LEGEND = 64, 40, 506, 276, 74, 44, 176
+WIDTH_OF_TWO = 380
 
 
-def losses(run):
-    lines = (pathlib.Path(run) / "metrics.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    return [record["loss"] for record in records if record["kind"] == "train"]
+def records(run):
+    return [json.loads(line) for line in (pathlib.Path(run) / "metrics.jsonl").read_text().splitlines()]
+
+
+def window_of(steps):
+    return max(1, steps // 50)
 
 
 def smooth(values):
-    window = max(1, len(values) // 50)
+    window = window_of(len(values))
     return [sum(values[max(0, i - window + 1) : i + 1]) / min(window, i + 1) for i in range(len(values))]
 
 
-def ticks(low, high):
-    """1, 2 and 5 times powers of ten within the range."""
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [f * 10.0**p for p in powers for f in (1, 2, 5) if low <= f * 10.0**p <= high]
+def losses(run):
+    """(step, loss) of some 300 to 600 steps, the last one among them."""
+    values = smooth([record["loss"] for record in records(run) if record["kind"] == "train"])
+    every = max(1, len(values) // 300)
+    return [(i + 1, values[i]) for i in range((len(values) - 1) % every, len(values), every)]
+
+
+def split_of(runs):
+    """What the evaluations are of: validation, if all runs have it."""
+    has = [any(record.get("split") == "validation" for record in records(run)) for run in runs]
+    return "validation" if all(has) else "test"
+
+
+def metrics(run, metric, split):
+    """(step, value) of the evaluations."""
+    return [(r["step"], r[metric]) for r in records(run) if r["kind"] == "eval" and r["split"] == split and metric in r]
+
+
+def steps_axis(last):
+    return [(step, f"{step:g}") for step in even(last, 8)]
+
+
+def add_curves(panel, curves, dots):
+    for number, (_, points) in enumerate(curves):
+        colour = COLOURS[number % len(COLOURS)]
+        panel.curve(points, colour)
+        if dots:
+            panel.dots(points, colour, 2)
+
+
+def loss_panel(curves, width, last, unit):
+    values = [loss for _, points in curves for _, loss in points]
+    low, high = min(values), max(values)
+    panel = Panel(LEFT, TOP, width, HEIGHT, linear(0, last), logarithmic(low, high))
+    title = f"training loss ({unit})" if unit else "training loss"
+    panel.axes("training step", steps_axis(last), title, [(tick, f"{tick:g}") for tick in decades(low, high)])
+    add_curves(panel, curves, dots=False)
+    return panel
+
+
+def metric_panel(curves, left, width, last, title):
+    low = min(value for _, points in curves for _, value in points)
+    floor = int(10 * low) / 10
+    panel = Panel(left, TOP, width, HEIGHT, linear(0, last), linear(floor, 1))
+    tenths = [(tenth / 10, f"{10 * tenth}") for tenth in range(round(10 * floor), 11)]
+    panel.axes("training step", steps_axis(last), f"{title} (%)", tenths)
+    add_curves(panel, curves, dots=True)
+    return panel
+
+
+def draw(title, unit, last, of_losses, of_metric=None, metric_title=None):
+    """The SVG of curves (label, points) up to the step `last`: losses, and beside them, if given, a metric of the same runs in the
+    same order."""
+    panels = [loss_panel(of_losses, WIDTH_OF_TWO if of_metric else WIDTH, last, unit)]
+    if of_metric:
+        panels.append(metric_panel(of_metric, panels[0].right + BETWEEN, WIDTH_OF_TWO, last, metric_title))
+    right = panels[-1].right
+    entries = [(label, COLOURS[number % len(COLOURS)]) for number, (label, _) in enumerate(of_losses)]
+    parts = [text(LEFT, 22, title, more='font-size="14"'), *(part for panel in panels for part in panel.parts)]
+    parts += legend(right + 12, TOP + 10, entries)
+    for number, note in enumerate((f"losses: mean of {window_of(last)} steps,", "logarithmic axis")):
+        parts.append(text(right + 12, TOP + 26 + 20 * len(entries) + 15 * number, note, more='font-size="10"'))
+    return document(right + LEGEND, TOP + HEIGHT + BOTTOM, parts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--title", required=True)
+    parser.add_argument("--loss", default="", metavar="UNIT", help="what the loss is, and its unit")
+    parser.add_argument("--metric", metavar="NAME", help="of the evaluations: accuracy, dice")
     parser.add_argument("runs", nargs="+", metavar="LABEL=RUN_DIR")
     arguments = parser.parse_args()
-    curves = [(label, smooth(losses(run))) for label, run in (text.split("=", 1) for text in arguments.runs)]
-    low = min(min(values) for _, values in curves)
-    high = max(max(values) for _, values in curves)
-    steps = max(len(values) for _, values in curves)
-
-    def x(step):
-        return LEFT + (WIDTH - LEFT - RIGHT) * step / max(1, steps - 1)
-
-    def y(loss):
-        part = (math.log(loss) - math.log(low)) / max(1e-9, math.log(high) - math.log(low))
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * part
-
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">')
-    print(f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>')
-    print(f'<text x="{LEFT}" y="22" font-size="14">{arguments.title}</text>')
-    for tick in ticks(low, high):
-        print(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" stroke="#ddd"/>')
-        print(f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for quarter in range(5):
-        step = round((steps - 1) * quarter / 4)
-        print(f'<text x="{x(step):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{step + 1}</text>')
-    print(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">step</text>')
-    print(f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">training loss</text>')
-    for number, (label, values) in enumerate(curves):
-        color = COLORS[number % len(COLORS)]
-        every = max(1, len(values) // 300)
-        points = " ".join(f"{x(i):.1f},{y(values[i]):.1f}" for i in range(0, len(values), every))
-        print(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="1.3"/>')
-        print(f'<text x="{WIDTH - RIGHT + 10}" y="{TOP + 14 + 18 * number}" fill="{color}">{label}</text>')
-    print("</svg>")
+    runs = [run.split("=", 1) for run in arguments.runs]
+    of_metric, metric_title = None, None
+    if arguments.metric:
+        split = split_of([run for _, run in runs])
+        of_metric = [(label, metrics(run, arguments.metric, split)) for label, run in runs]
+        metric_title = f"{split} {arguments.metric}"
+        for label, points in of_metric:
+            if not points:
+                sys.exit(f"{label}: has no {split} {arguments.metric} in its metrics.jsonl")
+    of_losses = [(label, losses(run)) for label, run in runs]
+    last = max(points[-1][0] for _, points in of_losses)
+    sys.stdout.write(draw(arguments.title, arguments.loss, last, of_losses, of_metric, metric_title))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Accuracy of LeNet against the global batch, with the rate as it is, scaled by the batch, and scaled with a warm-up: the
-same samples in every run. Writes the figures as JSON and draws them.
-Usage: lr_sweep.py OUT.svg [MNIST] [EPOCHS]   MNIST: a folder of the four files (default: digits drawn on the spot)"""
+"""Accuracy of LeNet against the global batch, with the rate as it is and scaled by the batch, each without and with a warm-up:
+the same samples in every run. Draws the figures and writes them beside the picture, as OUT.json. Those of docs/choosing.md are
+kept in bench/figures/lr-sweep.json.
+Usage: lr_sweep.py OUT.svg [MNIST] [EPOCHS]   MNIST: a folder of the four files (default: digits drawn on the spot)
+       lr_sweep.py OUT.svg FIGURES.json       draws figures that were kept"""
 
 import json
 import pathlib
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+from plot import Panel, document, legend, linear, text
 from processes import LOCKSTEP, Failed
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)
@@ -17,11 +20,12 @@ BASE, LR = 64, 0.02
 SEEDS = (1, 2, 3)
 FORMS = {
     "as it is": ["--warmup", "0"],
+    "as it is, warm-up": ["--warmup", "1", "--schedule-unit", "epochs"],
     "scaled": ["--warmup", "0", "--scale-lr", f"linear={BASE}"],
     "scaled, warm-up": ["--warmup", "1", "--schedule-unit", "epochs", "--scale-lr", f"linear={BASE}"],
 }
-COLOURS = ("#888888", "#d98032", "#4878a8")
-WIDTH, HEIGHT, LEFT, BOTTOM = 760, 380, 70, 60
+COLOURS = ("#888888", "#5a9a62", "#d98032", "#4878a8")
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 860, 420, 72, 44, 190, 56
 
 
 def accuracy(batch, flags, seed, data, epochs):
@@ -38,48 +42,51 @@ def accuracy(batch, flags, seed, data, epochs):
 
 
 def draw(rows, what):
-    least = 0.5
-    def x(batch):
-        return LEFT + (WIDTH - LEFT - 190) * BATCHES.index(batch) / (len(BATCHES) - 1)
-    def y(value):
-        return 30 + (HEIGHT - BOTTOM - 30) * (1 - (max(value, least) - least) / (1 - least))
-    out = [f'<text x="{LEFT}" y="18" font-weight="bold">{what}</text>']
-    for tick in range(5):
-        value = least + (1 - least) * tick / 4
-        out.append(f'<line x1="{LEFT}" x2="{WIDTH - 190}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>')
-        out.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.2f}</text>')
-    for batch in BATCHES:
-        out.append(f'<text x="{x(batch):.0f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{batch}</text>')
-    out.append(f'<text x="{(LEFT + WIDTH - 190) / 2}" y="{HEIGHT - 14}" text-anchor="middle">samples a step</text>')
-    for i, (form, colour) in enumerate(zip(FORMS, COLOURS)):
+    panel = Panel(LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM, linear(0, len(BATCHES) - 1), linear(0, 1))
+    batches = [(i, str(batch)) for i, batch in enumerate(BATCHES)]
+    shares = [(tenth / 10, f"{10 * tenth}") for tenth in range(0, 11, 2)]
+    panel.axes("global batch (samples a step), logarithmic", batches, "accuracy on the test digits (%)", shares)
+    for number, (form, colour) in enumerate(zip(FORMS, COLOURS)):
+        aside = 0.04 * (number - 1.5)  # so that equal ones are seen beside each other
         own = [row for row in rows if row["form"] == form]
-        points = " ".join(f"{x(row['batch']):.1f},{y(row['accuracy']):.1f}" for row in own)
-        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for row in own:
-            hollow = row["accuracy"] < least
-            out.append(f'<circle cx="{x(row["batch"]):.1f}" cy="{y(row["accuracy"]):.1f}" r="4" stroke="{colour}" '
-                       f'fill="{"white" if hollow else colour}"/>')
-        out.append(f'<rect x="{WIDTH - 170}" y="{40 + 22 * i}" width="14" height="4" fill="{colour}"/>')
-        out.append(f'<text x="{WIDTH - 150}" y="{46 + 22 * i}">{form}</text>')
-    out.append(f'<text x="{WIDTH - 170}" y="120" font-size="10">hollow: below {least}</text>')
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">'
-    return "\n".join([head, f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>', *out, "</svg>"]) + "\n"
+            panel.dots([(BATCHES.index(row["batch"]) + aside, value) for value in row["of_seeds"]], colour, 2.5)
+        medians = [(BATCHES.index(row["batch"]), row["accuracy"]) for row in own]
+        panel.curve(medians, colour, 2)
+        panel.dots(medians, colour, 4.5)
+    at = WIDTH - RIGHT + 18
+    parts = [text(LEFT, 22, what, more='font-size="14"'), *panel.parts]
+    parts.append(text(at, TOP + 8, "learning rate", more='font-weight="bold"'))
+    parts += legend(at, TOP + 28, zip(FORMS, COLOURS), dot=4.5)
+    notes = (f"as it is: {LR};", f"scaled: {LR} × samples / {BASE};", "warm-up: in the first epoch.")
+    marks = (f"Line: median of {len(SEEDS)} seeds.", "Small dots: each seed.", "10 %: guessing.")
+    for number, note in enumerate((*notes, "", *marks)):
+        parts.append(text(at, TOP + 122 + 16 * number, note, more='font-size="10"'))
+    return document(WIDTH, HEIGHT, parts)
 
 
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    data = ["--data", sys.argv[2]] if len(sys.argv) > 2 else []
-    epochs = sys.argv[3] if len(sys.argv) > 3 else "4"
+def measure(data, epochs):
     rows = []
     for form, flags in FORMS.items():
         for batch in BATCHES:
             values = [accuracy(batch, flags, seed, data, epochs) for seed in SEEDS]
             rows.append({"form": form, "batch": batch, "accuracy": statistics.median(values), "of_seeds": values})
             print(json.dumps(rows[-1]), flush=True)
-    digits = "MNIST" if data else "drawn digits"
-    what = f"LeNet on {digits}, {epochs} epochs: accuracy (median of {len(SEEDS)} seeds), rate {LR} at {BASE} samples a step"
-    pathlib.Path(sys.argv[1]).write_text(draw(rows, what))
+    return rows
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    picture = pathlib.Path(sys.argv[1])
+    if len(sys.argv) == 3 and sys.argv[2].endswith(".json"):
+        figures = json.loads(pathlib.Path(sys.argv[2]).read_text())
+    else:
+        data = ["--data", sys.argv[2]] if len(sys.argv) > 2 else []
+        epochs = sys.argv[3] if len(sys.argv) > 3 else "4"
+        figures = {"digits": "MNIST" if data else "drawn digits", "epochs": epochs, "results": measure(data, epochs)}
+        picture.with_suffix(".json").write_text(json.dumps(figures) + "\n")
+    picture.write_text(draw(figures["results"], f"LeNet on {figures['digits']} after {figures['epochs']} epochs"))
 
 
 main()

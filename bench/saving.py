@@ -10,8 +10,10 @@ from processes import LOCKSTEP, RANKS, TIMEOUT, Failed
 
 NETWORK = ["--width", "64", "--size", "32", "--batch-size", "2", "--lanes", str(RANKS), "--optimizer", "adamw"]
 EVERY = 20  # steps between saves
-STEPS = 200
+STEPS = 120
 BEGINNING = 20  # of these, which are left out
+ROUNDS = 3  # of a run with saves, or snapshots, and one without
+NONE = ["--save-every", "10000", "--snapshot-every", "0"]
 
 
 def step_ms(steps, *flags):
@@ -28,20 +30,41 @@ def step_ms(steps, *flags):
     return [1e3 * (next_one - one) for one, next_one in zip(times, times[1:])]
 
 
-def cost_ms(ms, every):
-    """What a save adds to the `every` steps from it on, beside as many median steps. Of each of these steps the median of
-    all saves counts, for others' work on the machine lengthens some. Step `every` saves: ms[every - 2] is its time."""
-    firsts = range(2 * every - 2, len(ms) - every + 1, every)
-    steps = [statistics.median(ms[first + k] for first in firsts) for k in range(every)]
-    return sum(steps) - every * statistics.median(ms[BEGINNING:])
+def windows_ms(ms):
+    """What each `EVERY` steps from a save on take beyond as many median steps of the run: a sum, wherever in them a stall
+    may come. Step `EVERY` saves: ms[EVERY - 2] is its time."""
+    usual = EVERY * statistics.median(ms[BEGINNING:])
+    return [sum(ms[first : first + EVERY]) - usual for first in range(2 * EVERY - 2, len(ms) - EVERY + 1, EVERY)]
+
+
+def cost_ms(flags):
+    """What the flags' saves add to the steps from each on, its error, and a usual step: the median window less that of runs
+    without saves, in turn, whose windows tell how much others' work on the machine hides."""
+    saving, usual, steps = [], [], []
+    for _ in range(ROUNDS):
+        saving += windows_ms(step_ms(STEPS, *flags))
+        without = step_ms(STEPS, *NONE)
+        usual += windows_ms(without)
+        steps += without[BEGINNING:]
+    low, _, high = statistics.quantiles(usual, n=4)
+    error = (high - low) / len(usual) ** 0.5  # of a median, about
+    return statistics.median(saving) - statistics.median(usual), error, statistics.median(steps)
+
+
+def known(cost, error, most):
+    """The cost, unless what it may be at most is within its error."""
+    if error > most:
+        raise Failed(f"others' work makes the steps without saves differ, by more than {error:.0f} ms; try on a quiet machine")
+    return cost
 
 
 def stall_ms():
     """Of a save that a process beside the ranks writes to the disk."""
-    return cost_ms(step_ms(STEPS, "--save-every", str(EVERY), "--snapshot-every", "0", "--keep", "1"), EVERY)
+    cost, error, _ = cost_ms(["--save-every", str(EVERY), "--snapshot-every", "0", "--keep", "1"])
+    return known(cost, error, most=40)
 
 
 def snapshot_share():
     """Of a snapshot in the time of 50 steps, in percent."""
-    ms = step_ms(STEPS, "--snapshot-every", str(EVERY), "--save-every", "10000")
-    return 100 * cost_ms(ms, EVERY) / (50 * statistics.median(ms))
+    cost, error, step = cost_ms(["--snapshot-every", str(EVERY), "--save-every", "10000"])
+    return 100 * known(cost, error, most=0.5 * step) / (50 * step)

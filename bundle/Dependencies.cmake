@@ -15,7 +15,6 @@ function(lockstep_beside target name)
   # for them too.
   target_link_options(${target} INTERFACE -Wl,-rpath-link,${_lib} -Wl,--disable-new-dtags)
 endfunction()
-lockstep_beside(OpenSSL::Crypto crypto)
 lockstep_beside(PkgConfig::hwloc hwloc)
 lockstep_beside(PkgConfig::libxxhash xxhash)
 lockstep_beside(PkgConfig::libdeflate deflate)
@@ -26,8 +25,8 @@ lockstep_beside(PkgConfig::libjpeg jpeg)
 lockstep_beside(PkgConfig::spng spng)
 lockstep_beside(PkgConfig::libgif gif)
 
-# Headers: nlohmann's lie beside ours, CLI11's are compiled in.
-foreach(target nlohmann_json::nlohmann_json CLI11::CLI11)
+# Headers: nlohmann's lie beside ours, CLI11's are compiled in. Libraries: these are within ours.
+foreach(target nlohmann_json::nlohmann_json CLI11::CLI11 Libcrypto::crypto Libevent::extra)
   if(NOT TARGET ${target})
     add_library(${target} INTERFACE IMPORTED GLOBAL)
   endif()

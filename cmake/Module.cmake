@@ -1,4 +1,4 @@
-# lockstep_module(NAME [TORCH] [PRIVATE] [THREADS] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…]
+# lockstep_module(NAME [TORCH|SMALL] [PRIVATE] [THREADS] [USES MODULE…] [LINKS TARGET…] [PRIVATE_LINKS TARGET…]
 #                 [TEST_USES MODULE…] [TEST_LINKS TARGET…])
 #
 # One folder = one static library lockstep::NAME from its *.cc, and one test program lockstep_NAME_test from its
@@ -6,10 +6,11 @@
 # (comm/shm: lockstep::comm_shm). USES names all modules whose headers the folder includes, but for base; TEST_USES
 # those that only its tests do. The test `includes` compares both with the real includes (tests/tools/check-includes).
 # Headers are found as lockstep/NAME/x.h through a tree of links to each module's own headers: build/…/include/NAME.
+# A SMALL module runs once or waits for others: it is compiled for its size, which in a bundle is less than half as much.
 # A PRIVATE module is for this project's programs alone and is not installed. Tests of a module with THREADS
 # run under the thread sanitizer, too.
 function(lockstep_module name)
-  cmake_parse_arguments(ARG "TORCH;PRIVATE;THREADS" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;SMALL;PRIVATE;THREADS" "" "USES;LINKS;PRIVATE_LINKS;TEST_USES;TEST_LINKS" ${ARGN})
   lockstep_target_names(${name} own)
   set(target lockstep_${own})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
@@ -49,7 +50,11 @@ function(lockstep_module name)
     set(kind plain)
   endif()
   if(sources)
-    lockstep_precompiled(${target} ${kind})
+    if(ARG_SMALL)
+      lockstep_precompiled(${target} small)
+    else()
+      lockstep_precompiled(${target} ${kind})
+    endif()
   endif()
   if(NOT ARG_PRIVATE)
     set_property(GLOBAL APPEND PROPERTY LOCKSTEP_MODULES ${target})
@@ -62,7 +67,7 @@ function(lockstep_module name)
     lockstep_test(${target}_test ${tests} LINKS lockstep::${own} ${used} ${ARG_TEST_LINKS} $<$<BOOL:${ARG_TORCH}>:torch::cpu>)
     lockstep_precompiled(${target}_test ${kind}_test)
     if(ARG_THREADS)
-      set_tests_properties(${target}_test PROPERTIES LABELS tsan)
+      set_property(TEST ${target}_test APPEND PROPERTY LABELS tsan)
     endif()
   endif()
 endfunction()
@@ -115,6 +120,13 @@ endfunction()
 # others.
 function(lockstep_test_waits)
   set_tests_properties(${ARGN} PROPERTIES PROCESSORS 1 COST 1000)
+  lockstep_test_timed(${ARGN})
+endfunction()
+
+# lockstep_test_timed(TARGET…): these programs of this folder start processes and say what must have happened within seconds;
+# a test of theirs that fails is run once more, alone (tests/tools/second_run.py).
+function(lockstep_test_timed)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS timed)
 endfunction()
 
 # lockstep_gpu_tests(TARGET [FILTER]): what `./run test cuda` runs of a test program, all of it or the tests that match the
@@ -139,7 +151,12 @@ function(lockstep_test_timeout seconds)
   set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
 endfunction()
 
-# lockstep_precompiled(TARGET [torch|plain|torch_test|plain_test]): the target shares the precompiled header of those that
+# lockstep_small(TARGET): compiled for its size, in a release.
+function(lockstep_small target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Oz>)
+endfunction()
+
+# lockstep_precompiled(TARGET [torch|plain|small|torch_test|plain_test]): the target shares the precompiled header of those that
 # link libtorch, or of those that do not, or of the tests among them.
 function(lockstep_precompiled target)
   set(kind torch)
@@ -147,4 +164,7 @@ function(lockstep_precompiled target)
     set(kind ${ARGV1})
   endif()
   target_precompile_headers(${target} REUSE_FROM lockstep_precompiled_${kind})
+  if(kind STREQUAL small)
+    lockstep_small(${target})
+  endif()
 endfunction()

@@ -1,8 +1,11 @@
 #include "lockstep/amp/mixed_precision.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/base/error.h"
@@ -97,8 +100,8 @@ FoldedGradients MixedPrecision::as_they_are(const FoldedGradients& result) const
   if (result.unscaled || !result.marks || !result.marks->have_changed(unscaled)) return result;
   if (result.coverage == Coverage::kMore) {
     throw ConfigError(
-        "amp: gradients have changed since the run, and their norm and verdict are those of all stages; step by the "
-        "result of the last run, and clip by step()'s max_norm");
+        "amp: gradients have changed since the run, and their norm and verdict are those of all ranks together; step "
+        "by the result of the last run, and clip by step()'s max_norm");
   }
   FoldedGradients now = result;
   now.square_sum = result.marks->square_sum(result.loss_scale);
@@ -255,8 +258,9 @@ FoldedGradients MixedPrecision::unscale(const std::vector<optim::OptimizerRef>& 
   check_scale(gradients, loss_id);
   if (gradients.coverage == Coverage::kMore) {
     throw ConfigError(
-        "amp: unscale() of a pipeline's stage, after which nobody knows the norm of all stages; clip by step()'s "
-        "max_norm, or without a loss scale by optim::clip_factor(std::sqrt(result.square_sum), …)");
+        "amp: unscale() where each rank has some gradients alone (a pipeline's stage, a parameter server), after which "
+        "nobody knows the norm of all; clip by step()'s max_norm, or without a loss scale by "
+        "optim::clip_factor(std::sqrt(result.square_sum), …)");
   }
   const bool again = judged_[static_cast<size_t>(loss_id)].verdict_on(gradients).has_value();
   check_step(optimizers, gradients);
@@ -346,6 +350,15 @@ void MixedPrecision::add_libtorchs(std::vector<optim::OptimizerRef>& to) const {
 
 void MixedPrecision::hold_masters() const {
   for (const auto& optimizer : optimizers_) optimizer.hold_masters();
+}
+
+// A step of the optimizer by itself, after its zero_grad(), would leave the model as it is. Lanes and replicas have
+// forward passes at once.
+void MixedPrecision::hold_masters_in_training() const {
+  static std::mutex mutex;
+  if (!policy_.master_weights || !c10::GradMode::is_enabled()) return;
+  const std::scoped_lock lock(mutex);
+  hold_masters();
 }
 
 bool MixedPrecision::keeps_masters_of(const optim::OptimizerRef& optimizer) const {

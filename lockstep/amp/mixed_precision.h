@@ -72,6 +72,7 @@ class MixedPrecision {
   // holder, or any function of these inputs.
   template <typename Model, typename... Inputs>
   auto forward(Model&& model, const Inputs&... inputs) const {
+    hold_masters_in_training();
     const AutocastScope scope = autocast();
     if constexpr (requires { model->forward(inputs...); }) {
       return cast_outputs(model->forward(cast_inputs(inputs)...));
@@ -185,6 +186,7 @@ class MixedPrecision {
   bool goes_ahead(const std::vector<optim::OptimizerRef>& optimizers, const FoldedGradients& gradients,
                   const StepOptions& options, bool may_skip);
   void update_one(MixedOptimizer& mixed, const FoldedGradients& gradients, optim::Update update);
+  void hold_masters_in_training() const;
   at::Tensor cast_output(const at::Tensor& output) const;
   at::Tensor cast_input(const at::Tensor& input) const;
 

@@ -178,6 +178,23 @@ TEST(MixedPrecision, MastersBeginWithTheWeightsOfTheFirstStep) {
   }
 }
 
+// As a loop by hand that forgets mixed.step(): nothing would be trained.
+TEST(MixedPrecision, AStepOfTheOptimizerByItselfIsAnErrorWhereItHasMasters) {
+  torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));
+  torch::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(1.0));
+  MixedPrecision mixed({&*net}, {&sgd}, {.opt_level = OptLevel::kO2});
+  for (int step = 0; step < 2; ++step) {
+    sgd.zero_grad();
+    mixed.forward(net, at::ones({1, 4})).sum().backward();
+    EXPECT_THAT(refusal([&] { sgd.step(); }), HasSubstr("step by amp's step()"));
+    mixed.step(sgd, {.square_sum = 4, .loss_scale = 1});
+  }
+  const at::NoGradGuard no_grad;  // an evaluation leaves them alone
+  sgd.zero_grad();
+  mixed.forward(net, at::ones({1, 4}));
+  EXPECT_FALSE(mixed.master_params(sgd)[0].grad().defined());
+}
+
 // A resume by the optimizer's own state does this.
 TEST(MixedPrecision, MastersThatTheOptimizerLoadedStay) {
   torch::nn::Linear net(torch::nn::LinearOptions(4, 1).bias(false));

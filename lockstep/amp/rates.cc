@@ -20,6 +20,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/cpu_features.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/base/fnv.h"
 #include "lockstep/base/text.h"
 
@@ -119,7 +120,8 @@ std::string cache_folder() {
 
 std::optional<Rates> read_rates(const std::string& folder) {
   if (folder.empty()) return std::nullopt;
-  const auto file = nlohmann::json::parse(std::ifstream(file_in(folder)), nullptr, /*allow_exceptions=*/false);
+  const auto file =
+      nlohmann::json::parse(file_content(file_in(folder)).value_or(""), nullptr, /*allow_exceptions=*/false);
   if (!file.is_object() || file.value("machine", nlohmann::json()) != machine_key()) return std::nullopt;
   const auto rate = [&file](const char* name) {
     const auto value = file.value(name, nlohmann::json());

@@ -20,8 +20,9 @@ struct StepOptions {
   double max_value = std::numeric_limits<double>::infinity();  // size of each element, clipped after that
 };
 
-// Whose gradients a square sum has: those of the optimizers that are stepped; also those of a pipeline's other stages;
-// or without those of other parts of weights that are divided among ranks.
+// Whose gradients a square sum has: those of the optimizers that are stepped; also those that other ranks alone have,
+// of a pipeline's other stages or as parameter servers; or without those of other parts of weights that are divided
+// among ranks.
 enum class Coverage { kThese, kMore, kLess };
 
 // What a step has to know of the folded gradients of a loss that was multiplied by a loss scale.

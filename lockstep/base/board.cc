@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/stack_on_signal.h"
 
 namespace lockstep {
 
@@ -10,8 +11,10 @@ void BoardRank::begin() {
   pid.store(getpid());
   state.store(RankState::kStarting);
   ended.store(0);
+  writes_stack.store(writes_stack_for_launcher() ? 1 : 0);
   saving.store(0);
-  for (auto* count : {&step, &sequence, &reduced_bytes}) count->store(0);
+  blocked.store(0);
+  for (auto* count : {&step, &sequence, &reduced_bytes, &missed}) count->store(0);
   for (auto* time :
        {&beat_ns, &reduce_ns, &reduce_wait_ns, &data_wait_ns, &data_read_ns, &data_decode_ns, &data_transform_ns}) {
     time->store(0);

@@ -66,7 +66,9 @@ struct BoardRank {
   std::atomic<uint32_t> ended;          // not 0: the last program has said how it ended, in a world or without one
   std::atomic<uint32_t> command_ended;  // not 0: the launcher has seen the end of the rank's command
   std::atomic<uint32_t> counts_steps;   // not 0: the program says in `step` how far it is, also where that is 0
+  std::atomic<uint32_t> writes_stack;   // not 0: SIGUSR2 makes its main thread write its stack (stack_on_signal.h)
   std::atomic<uint32_t> saving;         // not 0 while the rank writes a checkpoint (SavingOnBoard)
+  std::atomic<uint32_t> blocked;        // its threads that wait for ranks over a network and do nothing else
   // Of the programs that the rank's command has run, one after the other: how many have begun to join a world of
   // several ranks, and whether one of them has counted its calls in the node's memory.
   std::atomic<uint32_t> worlds, counted_calls;
@@ -82,11 +84,12 @@ struct BoardRank {
   std::atomic<int64_t> data_read_ns;
   std::atomic<int64_t> data_decode_ns;
   std::atomic<int64_t> data_transform_ns;
-  BoardText<96> doing;      // "fold of bucket 2/5 (layer3.conv1.weight …)"
-  BoardText<2048> error;    // with kFailed: the error as one line
-  BoardText<128> overflow;  // the last step that the loss scaler skipped: "step 12: conv1.weight"
-  BoardText<64> role;       // in a form of parallel training whose ranks differ: "stage 1 of 2"
-  BoardText<64> remedy;     // with kFailed: options with which the run can go on: "--skip-bad 4"
+  std::atomic<uint64_t> missed;  // the local ranks, a bit each, for which it has given up waiting after the timeout
+  BoardText<96> doing;           // "fold of bucket 2/5 (layer3.conv1.weight …)"
+  BoardText<2048> error;         // with kFailed: the error as one line
+  BoardText<128> overflow;       // the last step that the loss scaler skipped: "step 12: conv1.weight"
+  BoardText<64> role;            // in a form of parallel training whose ranks differ: "stage 1 of 2"
+  BoardText<64> remedy;          // with kFailed: options with which the run can go on: "--skip-bad 4"
 
   // Makes the entry that of the program which calls it: forgets what an earlier one of the rank's command has
   // published, and counts it in `worlds`, by which ranks in that one's world see that it is left.
@@ -114,6 +117,8 @@ struct BoardRank {
     RankState running = RankState::kRunning;
     if (!state.compare_exchange_strong(running, RankState::kFinished)) pid.store(0);
   }
+  // Publishes that the rank gives up waiting for another of its node. Any thread.
+  void miss(int local_rank) { missed.fetch_or(uint64_t{1} << local_rank, std::memory_order_relaxed); }
   // Publishes that the rank failed: `code` is its exit code, `line` the error as one line.
   void fail(int code, std::string_view line) {
     error.set(line);
@@ -138,7 +143,7 @@ class SavingOnBoard {
 
 struct Board {
   static constexpr uint32_t kMagic = 0x4c4f434b;  // "LOCK"
-  static constexpr uint32_t kVersion = 11;
+  static constexpr uint32_t kVersion = 14;
 
   std::atomic<uint32_t> magic;
   uint32_t version;

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep {
@@ -64,11 +65,15 @@ bool process_stopped(int pid) {
   return state == 'T' || state == 't';
 }
 
+bool process_ended(int pid) {
+  const char state = process_state(pid);
+  return state == '\0' || state == 'Z' || state == 'X';
+}
+
 bool has_thread_in(int pid, std::string_view states) {
-  std::error_code ignored;
-  for (const auto& thread : std::filesystem::directory_iterator(cat("/proc/", pid, "/task"), ignored)) {
+  for (const auto& thread : entries_of(cat("/proc/", pid, "/task"))) {  // the process may end meanwhile
     int number = 0;
-    const std::string name = thread.path().filename();
+    const std::string name = thread.filename();
     std::from_chars(name.data(), name.data() + name.size(), number);
     const char state = process_state(number);
     if (state != '\0' && states.find(state) != std::string_view::npos) return true;

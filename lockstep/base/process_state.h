@@ -17,6 +17,9 @@ char process_state(int pid);
 // Whether the process is stopped: by SIGSTOP, SIGTSTP or a debugger.
 bool process_stopped(int pid);
 
+// Whether there is no such process any more, or nothing of it but its exit code.
+bool process_ended(int pid);
+
 // Whether a thread of the process is in one of these states.
 bool has_thread_in(int pid, std::string_view states);
 

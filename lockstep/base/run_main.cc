@@ -9,10 +9,10 @@
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/exception_text.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/base/shown.h"
-#include "lockstep/base/text.h"
 
 namespace lockstep {
 namespace {
@@ -38,6 +38,13 @@ class OwnEntry {
   Mapping board_;
   BoardRank* self_ = nullptr;
 };
+
+// "a; b" of two lines.
+std::string joined_lines(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) text.replace(at, 1, "; ");
+  return text;
+}
 
 int fail(const std::optional<OwnEntry>& entry, int code, const std::string& text) {
   const std::string line = shown(text);
@@ -69,10 +76,8 @@ int run_main(const std::function<int()>& body) {
     return code;
   } catch (const Error& error) {
     return fail(entry, error.exit_code(), error.what());
-  } catch (const std::exception& error) {
-    // libtorch's messages go on with a stack trace; the first line says what happened.
-    const std::string text = error.what();
-    return fail(entry, BugError::kExitCode, first_line(text));
+  } catch (const std::exception&) {
+    return fail(entry, BugError::kExitCode, joined_lines(exception_text()));
   }
 }
 

@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <string_view>
+
+#include "lockstep/base/env.h"
 
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kTitle = "stack, the innermost call first (addr2line -Cfe PROGRAM OFFSET names a line):\n";
+std::atomic<bool> writes_for_launcher = false;
 constexpr int kOwnFrames = 2;  // the handler's, and the kernel's way into it
 
 void on_signal(int) {
@@ -33,5 +37,13 @@ void write_stack_on(int signal) {
   action.sa_flags = SA_RESTART;
   sigaction(signal, &action, nullptr);
 }
+
+void write_stack_for_launcher() {
+  write_stack_on(SIGUSR2);
+  if (env("LOCKSTEP_NODE_MEMORY")) write_stack_on(SIGQUIT);
+  writes_for_launcher = true;
+}
+
+bool writes_stack_for_launcher() { return writes_for_launcher; }
 
 }  // namespace lockstep

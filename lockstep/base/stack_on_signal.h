@@ -7,4 +7,11 @@ namespace lockstep {
 // then. To be called once, on any thread.
 void write_stack_on(int signal);
 
+// The same of the signals by which our launcher asks for it, where one has started this process: SIGUSR2, and SIGQUIT
+// (Ctrl-\), which `lockstep launch` passes on. Elsewhere of SIGUSR2 alone.
+void write_stack_for_launcher();
+
+// Whether write_stack_for_launcher() has been called. Any thread.
+bool writes_stack_for_launcher();
+
 }  // namespace lockstep

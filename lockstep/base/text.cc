@@ -43,6 +43,10 @@ std::string ranges(std::span<const int> ascending) {
   return out;
 }
 
+std::string named_ranks(std::span<const int> ascending) {
+  return cat(ascending.size() == 1 ? "rank " : "ranks ", ranges(ascending));
+}
+
 namespace {
 
 // Levenshtein's distance, by rows.

@@ -29,6 +29,8 @@ std::string human_bytes(uint64_t bytes);
 
 // A list of ranks for reports: "0-2, 5" for {0, 1, 2, 5}, "none" for an empty list.
 std::string ranges(std::span<const int> ascending);
+// The same with its noun: "rank 3", "ranks 1-3, 5".
+std::string named_ranks(std::span<const int> ascending);
 
 // "a, b, c, …": text_of() each of the first `most` items, and whether there are more.
 template <typename Items, typename TextOf>

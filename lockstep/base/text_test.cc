@@ -33,6 +33,8 @@ TEST(Text, ListsRanks) {
   EXPECT_EQ(ranges(std::vector<int>{}), "none");
   EXPECT_EQ(ranges(std::vector<int>{0, 1, 2, 5}), "0-2, 5");
   EXPECT_EQ(ranges(std::vector<int>{7}), "7");
+  EXPECT_EQ(named_ranks(std::vector<int>{7}), "rank 7");
+  EXPECT_EQ(named_ranks(std::vector<int>{0, 1, 2, 5}), "ranks 0-2, 5");
 }
 
 TEST(Text, ListsTheFirstFew) {

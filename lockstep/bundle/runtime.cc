@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
+
+#include "lockstep/base/file_content.h"
 
 namespace lockstep::bundle {
 namespace {
@@ -25,8 +25,7 @@ std::string found_by_loader(const char* name) {
 
 int newest_glibcxx(const std::string& file) {
   constexpr std::string_view kVersion = "GLIBCXX_3.4.";
-  std::ifstream stream(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const std::string bytes = file_content(file).value_or("");
   int newest = -1;
   for (size_t at = bytes.find(kVersion); at != std::string::npos; at = bytes.find(kVersion, at + 1)) {
     int number = -1;

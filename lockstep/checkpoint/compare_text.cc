@@ -28,9 +28,7 @@ std::string counted(int64_t count, const char* what) { return cat(count, ' ', wh
 
 std::string holds(const Value& container) {
   int64_t tensors = 0, values = 0;
-  for_each_leaf(container, [&](const std::string&, const Value& leaf) {
-    ++(leaf.get_if<at::Tensor>() != nullptr ? tensors : values);
-  });
+  for_each_leaf(container, [&](const std::string&, const Value& leaf) { ++(leaf.is_tensor() ? tensors : values); });
   if (tensors + values == 0) return cat(container.kind(), " that is empty");
   return cat(container.kind(), " of ", tensors > 0 ? counted(tensors, "tensor") : "",
              tensors > 0 && values > 0 ? " and " : "", values > 0 ? counted(values, "value") : "");

@@ -6,15 +6,13 @@
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/printable.h"
 #include "lockstep/checkpoint/formats/safetensors_header.h"
+#include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/checkpoint/paddle_names.h"
 #include "lockstep/checkpoint/paddle_optimizer.h"
-#include "lockstep/checkpoint/state_dict.h"
 
 namespace lockstep::checkpoint {
 namespace {
-
-bool is_tensor(const Dict::Entry& entry) { return entry.value.get_if<at::Tensor>() != nullptr; }
 
 // "optimizer, epoch and 3 more"
 std::string listed(const std::vector<std::string>& names) {
@@ -29,7 +27,7 @@ Dict weights_of(const Dict& root, const FoundState& found, std::vector<std::stri
   Dict weights;
   std::vector<std::string> left;
   for (const auto& entry : found.state) {
-    if (is_tensor(entry)) {
+    if (entry.value.is_tensor()) {
       weights.set(entry.key, entry.value);
     } else {
       left.push_back(cat(found.name, '/', key_text(entry.key)));
@@ -38,10 +36,13 @@ Dict weights_of(const Dict& root, const FoundState& found, std::vector<std::stri
   if (!found.name.empty()) notes.push_back(cat("took the state dict under ", found.name));
   for (const auto& entry : root) {
     const std::string name = key_text(entry.key);
-    const bool taken = found.name.empty() ? is_tensor(entry) || name == kMetadata : name == found.name;
+    const bool taken = found.name.empty() ? entry.value.is_tensor() || name == kMetadata : name == found.name;
     if (!taken) left.push_back(name);
   }
   if (!left.empty()) notes.push_back("left out: " + listed(left));
+  if (const auto average = search_state(root, Average::kOn); average && average->name != found.name) {
+    notes.push_back(cat(printable(average->name), " is an average of the weights, which --average takes"));
+  }
   return weights;
 }
 
@@ -65,7 +66,7 @@ Dict renamed(const Dict& state, const std::set<std::string>& linear, const Conve
 Dict stripped(const Dict& state, const ConvertOptions& options, std::vector<std::string>& notes) {
   std::vector<std::string> names;
   for (const auto& entry : state) {
-    if (is_tensor(entry)) names.push_back(key_text(entry.key));
+    if (entry.value.is_tensor()) names.push_back(key_text(entry.key));
   }
   if (options.strip_prefix.empty()) {
     const std::string prefix = wrappers_prefix(names, {});
@@ -73,12 +74,13 @@ Dict stripped(const Dict& state, const ConvertOptions& options, std::vector<std:
       notes.push_back(cat("all names begin with ", prefix, "; --strip-prefix ", prefix, " drops it"));
     return state;
   }
-  Dict result = without_prefix(state, options.strip_prefix, options.file);
-  const auto others = std::count_if(names.begin(), names.end(),
-                                    [&](const auto& name) { return !name.starts_with(options.strip_prefix); });
-  notes.push_back(cat("dropped ", printable(options.strip_prefix), " from ", std::ssize(names) - others, " names",
-                      others > 0 ? cat("; ", others, " did not begin with it") : ""));
-  return result;
+  StrippedState result = without_prefix(tensors_of(state), options.strip_prefix, options.file);
+  notes.push_back(cat("dropped ", printable(options.strip_prefix), " from ", result.state.size(), " names",
+                      result.left_out.empty() ? "" : cat("; left out: ", listed(result.left_out))));
+  for (const auto& entry : state) {
+    if (!entry.value.is_tensor()) result.state.set(entry.key, entry.value);
+  }
+  return std::move(result.state);
 }
 
 const Dict& dict_in(const Value& root, const std::string& file) {
@@ -87,10 +89,27 @@ const Dict& dict_in(const Value& root, const std::string& file) {
   return *dict;
 }
 
+// What lies beside the state dict, an optimizer's state or an average, goes by all of its names.
+void refuse_half_stripped(const FoundState& found, const ConvertOptions& options) {
+  if (options.strip_prefix.empty()) return;
+  const size_t outside = without_prefix(tensors_of(found.state), options.strip_prefix, options.file).left_out.size();
+  if (outside == 0 && found.others.empty()) return;
+  throw ConfigError(options.file, ": holds more than the weights under ", printable(found.name),
+                    ", which goes by their names; ", "--strip-prefix needs --weights beside it here");
+}
+
+Dict without_metadata(const Dict& all) {
+  Dict state;
+  for (const auto& [key, value] : all) {
+    if (key_text(key) != kMetadata) state.set(key, value);
+  }
+  return state;
+}
+
 // The state dict of a .pdparams, which is all of it.
 const Dict& params_in(const Value& root, const std::string& file) {
   const Dict& dict = dict_in(root, file);
-  const bool has_weights = std::ranges::any_of(dict, [](const auto& entry) { return is_tensor(entry); });
+  const bool has_weights = std::ranges::any_of(dict, [](const auto& entry) { return entry.value.is_tensor(); });
   if (!has_weights) throw DataError(file, ": expected a model's state_dict() as paddle.save writes it");
   return dict;
 }
@@ -101,11 +120,17 @@ Converted convert(const Value& root, const ConvertOptions& options) {
   if (const auto* all = root.get_if<Dict>(); options.from_paddle && all != nullptr && is_paddle_optimizer(*all)) {
     throw DataError(options.file, ": is an optimizer's state; give it as --optimizer beside its .pdparams");
   }
-  const FoundState found = find_state(root, options.file);
+  const bool takes_all =
+      !options.weights_alone && !options.from_paddle && !options.to_paddle && options.strip_prefix.empty();
+  if (takes_all && !search_state(root)) {
+    return {without_metadata(dict_in(root, options.file)),
+            {"it holds no model that is known as one; all is kept as it is"}};
+  }
+  const FoundState found = find_state(root, options.file, options.average ? Average::kOn : Average::kOff);
   const Dict& all = *root.get_if<Dict>();
   std::set<std::string> linear;
   for (const std::string& name : likely_linear_weights(found.name.empty() ? all : found.state)) {
-    linear.insert(name.starts_with(options.strip_prefix) ? name.substr(options.strip_prefix.size()) : name);
+    if (name.starts_with(options.strip_prefix)) linear.insert(without_prefix(name, options.strip_prefix));
   }
   Converted converted;
   if (options.weights_alone) {
@@ -116,15 +141,13 @@ Converted convert(const Value& root, const ConvertOptions& options) {
     return converted;
   }
   if (!found.name.empty()) {
+    refuse_half_stripped(found, options);
     converted.value = all;
     converted.value.set(found.name,
                         renamed(stripped(found.state, options, converted.notes), linear, options, converted.notes));
     return converted;
   }
-  Dict state;
-  for (const auto& [key, value] : all) {
-    if (key_text(key) != kMetadata) state.set(key, value);
-  }
+  const Dict state = without_metadata(all);
   if (state.size() != all.size()) converted.notes.push_back(cat("left out: ", kMetadata));
   converted.value = renamed(stripped(state, options, converted.notes), linear, options, converted.notes);
   return converted;

@@ -46,17 +46,18 @@ TEST(Convert, DropsAPrefixThatIsAskedFor) {
   const Dict root{{"state_dict", Dict{{"model.w", kTensor}, {"model.b", kTensor}, {"loss.w", kTensor}}}};
   const ConvertOptions asked{.file = "f", .weights_alone = true, .strip_prefix = "model."};
   const Converted converted = convert(root, asked);
-  EXPECT_THAT(names_of(converted.value), ElementsAre("w", "b", "loss.w"));
-  EXPECT_THAT(converted.notes, ElementsAre("took the state dict under state_dict",
-                                           "dropped model. from 2 names; 1 did not begin with it"));
+  EXPECT_THAT(names_of(converted.value), ElementsAre("w", "b"));
+  EXPECT_THAT(converted.notes,
+              ElementsAre("took the state dict under state_dict", "dropped model. from 2 names; left out: loss.w"));
   EXPECT_EQ(error_of<ConfigError>([&] {
               convert(Dict{{"w", kTensor}}, asked);
             }),
             "f: no name begins with model.; the first is w");
-  EXPECT_THAT(error_of<ConfigError>([&] {
-                convert(Dict{{"w", kTensor}, {"model.w", kTensor}}, asked);
-              }),
-              HasSubstr("two names become w"));
+  EXPECT_THAT(error_of<ConfigError>([&] { convert(root, {.file = "f", .strip_prefix = "model."}); }),
+              HasSubstr("--strip-prefix needs --weights"));
+  const Dict milesials{{"module.w", kTensor}, {"mask_values", List{0, 1}}};
+  const Converted whole = convert(milesials, {.file = "f", .strip_prefix = "module."});
+  EXPECT_THAT(names_of(whole.value), ElementsAre("w", "mask_values"));
 }
 
 TEST(Convert, TextsAboutSafetensorsStayBesideTheWeightsAlone) {
@@ -69,8 +70,28 @@ TEST(Convert, TextsAboutSafetensorsStayBesideTheWeightsAlone) {
   EXPECT_THAT(whole.notes, ElementsAre("left out: __metadata__"));
 }
 
-TEST(Convert, RefusesAFileWithoutAModel) {
-  EXPECT_THAT(error_of<DataError>([] { convert(Dict{{"epoch", 1}}, {.file = "f"}); }), HasSubstr("holds no model"));
+TEST(Convert, AFileWithoutAModelIsKeptWholeOrRefused) {
+  const Dict gan{{"generator", Dict{{"w", kTensor}}}, {"discriminator", Dict{{"w", kTensor}}}};
+  const Converted kept = convert(gan, {.file = "f"});
+  EXPECT_THAT(names_of(kept.value), ElementsAre("generator", "discriminator"));
+  EXPECT_THAT(kept.notes, ElementsAre("it holds no model that is known as one; all is kept as it is"));
+  for (const ConvertOptions& options :
+       {ConvertOptions{.file = "f", .weights_alone = true}, ConvertOptions{.file = "f", .strip_prefix = "module."}}) {
+    EXPECT_THAT(error_of<DataError>([&] { convert(gan, options); }), HasSubstr("holds no model"));
+  }
+  EXPECT_THAT(error_of<DataError>([&] { convert(List{kTensor}, {.file = "f"}); }), HasSubstr("expected a dict"));
+}
+
+TEST(Convert, TheAverageIsTakenOrNamed) {
+  const Dict root{{"model", Dict{{"w", kTensor}}}, {"ema", Dict{{"w", kTensor + 1}}}};
+  const auto weight = [](const Converted& of) { return (*of.value.find("w")->get_if<at::Tensor>())[0].item<float>(); };
+  const Converted own = convert(root, {.file = "f", .weights_alone = true});
+  EXPECT_EQ(weight(own), 1);
+  EXPECT_THAT(own.notes, ElementsAre("took the state dict under model", "left out: ema",
+                                     "ema is an average of the weights, which --average takes"));
+  const Converted average = convert(root, {.file = "f", .weights_alone = true, .average = true});
+  EXPECT_EQ(weight(average), 2);
+  EXPECT_THAT(average.notes, ElementsAre("took the state dict under ema", "left out: model"));
 }
 
 TEST(Convert, BetweenPaddleAndPyTorchLinearWeightsAreTransposed) {

@@ -13,6 +13,7 @@
 #include "lockstep/checkpoint/formats/paddle_reader.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
+#include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/state_dict.h"
 
 namespace lockstep::checkpoint {

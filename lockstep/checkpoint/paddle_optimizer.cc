@@ -322,7 +322,7 @@ PaddleOptimizer optimizer_to_paddle(const Value& optimizer, const std::vector<Pa
     }
     if (rule->name != kAdam) continue;
     const ValueView step = own[std::string(kStep)];
-    const bool is_tensor = step.value().get_if<at::Tensor>() != nullptr;
+    const bool is_tensor = step.value().is_tensor();
     const double made = is_tensor ? only_number(step.tensor(), what) : step.number();
     const auto betas = of_group["betas"].items();
     if (betas.size() != 2) throw DataError(what, ": betas are ", betas.size(), " numbers; expected 2");

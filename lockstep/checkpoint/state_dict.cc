@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint/formats/dtype.h"
 #include "lockstep/checkpoint/formats/printable.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
@@ -15,10 +18,7 @@
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr const char* kStateNames[] = {"model", "model_state_dict", "state_dict", "model_state", "network",
-                                       "net",   "module",           "params"};
-constexpr const char* kAverageNames[] = {"ema", "state_dict_ema", "model_ema"};
-constexpr const char* kAverageCount = "n_averaged";  // a number among the tensors of PyTorch's AveragedModel
+constexpr std::string_view kCounter = "num_batches_tracked";  // of a BatchNorm
 
 void collect(const torch::nn::Module& module, const std::string& prefix, NamedTensors& tensors) {
   for (const auto& own : {module.named_parameters(false), module.named_buffers(false)}) {
@@ -37,14 +37,10 @@ std::vector<std::string> names_of(const NamedTensors& tensors) {
 
 // Drops the wrappers' prefix from the names, and returns it.
 std::string unwrap(NamedTensors& file, const NamedTensors& model) {
-  NamedTensors kept;
-  for (const auto& named : file) {
-    if (named.first != kAverageCount) kept.push_back(named);
-  }
-  std::string prefix = wrappers_prefix(names_of(kept), names_of(model));
+  std::string prefix = wrappers_prefix(names_of(file), names_of(model));
   if (prefix.empty()) return prefix;
-  for (auto& [name, tensor] : kept) name = without_prefix(name, prefix);
-  file = std::move(kept);
+  std::erase_if(file, [](const auto& named) { return named.first == kAverageCount; });
+  for (auto& [name, tensor] : file) name = without_prefix(name, prefix);
   return prefix;
 }
 
@@ -68,7 +64,13 @@ std::string difference(const std::string& name, const at::Tensor& file, const at
   if (file.sizes() != model.sizes()) {
     return cat(name, ": the file has ", listed(file.sizes()), ", the model ", listed(model.sizes()));
   }
-  if (file.scalar_type() != model.scalar_type() && !convert) {
+  // libtorch's Module::to(dtype) casts a BatchNorm's counter, too; PyTorch's does not.
+  if (name.ends_with(kCounter) && !file.is_complex()) return "";
+  // Of complex numbers a part would be dropped, and whole numbers in place of weights are quantized ones.
+  const bool of_another_kind =
+      (file.is_complex() && !model.is_complex()) ||
+      (at::isIntegralType(file.scalar_type(), /*includeBool=*/true) && model.is_floating_point());
+  if (file.scalar_type() != model.scalar_type() && (!convert || of_another_kind)) {
     return cat(name, ": the file has ", dtype_name(file.scalar_type()), ", the model ",
                dtype_name(model.scalar_type()));
   }
@@ -92,15 +94,20 @@ std::string counts(const Differences& all) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& file, const Differences& all) {
-  constexpr size_t kShown = 10;
+std::vector<std::string> lines_of(const Differences& all) {
   std::vector<std::string> lines = all.of_both;
   lines.insert(lines.end(), all.missing.begin(), all.missing.end());
   lines.insert(lines.end(), all.unexpected.begin(), all.unexpected.end());
+  return lines;
+}
+
+[[noreturn]] void refuse(const std::string& file, const Differences& all, const std::string& advice) {
+  constexpr size_t kShown = 10;
+  const std::vector<std::string> lines = lines_of(all);
   std::string line = lines.size() > 1 ? counts(all) + ": " : "";
   for (size_t i = 0; i < std::min(lines.size(), kShown); ++i) line += (i > 0 ? "; " : "") + lines[i];
   if (lines.size() > kShown) line += cat("; and ", lines.size() - kShown, " more");
-  throw ConfigError(file, ": a checkpoint of another model: ", line);
+  throw ConfigError(file, ": a checkpoint of another model: ", line, advice);
 }
 
 struct Match {
@@ -109,19 +116,33 @@ struct Match {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // model's, file's
 };
 
+// Whether it is a BatchNorm's counter, and the file has the statistics beside it.
+bool is_uncounted(const std::string& name, const std::unordered_map<std::string, at::Tensor>& file) {
+  return name.ends_with(kCounter) && file.contains(name.substr(0, name.size() - kCounter.size()) + "running_mean");
+}
+
 Match match(const NamedTensors& model, const NamedTensors& file, bool convert) {
-  std::unordered_map<std::string, at::Tensor> left(file.begin(), file.end());
+  const std::unordered_map<std::string, at::Tensor> all(file.begin(), file.end());
+  std::unordered_map<std::string, at::Tensor> left = all;
   Match match;
   for (const auto& [name, tensor] : model) {
     const auto found = left.find(name);
+    if (found == left.end() && is_uncounted(name, all)) {
+      match.report.uncounted.push_back(name);
+      continue;
+    }
     if (found == left.end()) {
       match.report.missing.push_back(name);
       match.differences.missing.push_back(cat("the file lacks ", name, ' ', listed(tensor.sizes())));
       continue;
     }
     std::string text = difference(name, found->second, tensor, convert);
-    if (!text.empty()) match.differences.of_both.push_back(std::move(text));
-    match.copies.emplace_back(tensor, found->second);
+    if (text.empty()) {
+      match.copies.emplace_back(tensor, found->second);
+      match.report.loaded.push_back(name);
+    } else {
+      match.differences.of_both.push_back(std::move(text));
+    }
     left.erase(found);
   }
   for (const auto& [name, tensor] : file) {
@@ -130,6 +151,21 @@ Match match(const NamedTensors& model, const NamedTensors& file, bool convert) {
     match.differences.unexpected.push_back(cat("the model lacks ", printable(name), ' ', listed(tensor.sizes())));
   }
   return match;
+}
+
+// Of a BatchNorm whose statistics don't fit, the counter is not loaded, either.
+void leave_lone_counters(Match& match) {
+  const std::set<std::string> loaded(match.report.loaded.begin(), match.report.loaded.end());
+  Match kept;
+  for (size_t i = 0; i < match.copies.size(); ++i) {
+    const std::string& name = match.report.loaded[i];
+    const bool is_counter = name.ends_with(kCounter);
+    if (is_counter && !loaded.contains(name.substr(0, name.size() - kCounter.size()) + "running_mean")) continue;
+    kept.copies.push_back(match.copies[i]);
+    kept.report.loaded.push_back(name);
+  }
+  match.copies = std::move(kept.copies);
+  match.report.loaded = std::move(kept.report.loaded);
 }
 
 std::string joined(at::IntArrayRef sizes) { return c10::Join(",", sizes); }
@@ -142,18 +178,51 @@ Match fitting(const torch::nn::Module& module, const Dict& state, const LoadOpti
   Match found = match(model, file, options.convert_dtypes);
   found.report.prefix = std::move(prefix);
   Differences& differences = found.differences;
+  if (options.partly) leave_lone_counters(found);
+  const bool has_weights = std::ranges::any_of(found.copies, [](const auto& copy) { return copy.first.dim() > 1; });
+  if (options.partly && has_weights) {
+    found.report.unfit = lines_of(differences);
+    return found;
+  }
   if (!options.strict) differences.missing.clear(), differences.unexpected.clear();
   const bool same_names = differences.missing.empty() && differences.unexpected.empty();
   if (found.copies.empty() && same_names) differences.of_both.emplace_back("no name is in both");
-  if (!differences.of_both.empty() || !same_names) refuse(options.file, differences);
-  return found;
+  if (differences.of_both.empty() && same_names) return found;
+  const std::string prefix_of_all = prefix_before(found.report.missing, found.report.unexpected);
+  const std::string shown = printable(prefix_of_all);
+  refuse(options.file, differences,
+         prefix_of_all.empty() ? ""
+                               : cat("; the file has them all as ", shown, printable(found.report.missing[0]),
+                                     " and so on: strip the prefix (--strip-prefix ", shown, ')'));
 }
 
 }  // namespace
 
+std::string LoadReport::text() const {
+  constexpr size_t kShown = 10;
+  std::string told;
+  const auto add = [&told](const std::string& part) {
+    if (!part.empty()) told += cat(told.empty() ? "" : "; ", part);
+  };
+  if (!others.empty()) add(cat(name.empty() ? "its own tensors" : name, ", not ", c10::Join(", ", others)));
+  add(prefix_text(prefix, left_out.size()));
+  if (!uncounted.empty()) add(cat(uncounted.size(), " num_batches_tracked that it lacks stay as they are"));
+  if (!unfit.empty()) {
+    add(cat(loaded.size(), " tensors that fit; ", unfit.size(),
+            " do not: ", first_few(unfit, kShown, std::identity())));
+  }
+  return told;
+}
+
 NamedTensors named_state(const torch::nn::Module& module) {
   NamedTensors tensors;
   collect(module, "", tensors);
+  return tensors;
+}
+
+NamedTensors named_for(const torch::nn::Module& module, const Dict& state, const std::string& file) {
+  NamedTensors tensors = named_tensors(state, file);
+  unwrap(tensors, named_state(module));
   return tensors;
 }
 
@@ -172,34 +241,6 @@ LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const L
 
 void check_state_dict(const torch::nn::Module& module, const Dict& state, const LoadOptions& options) {
   fitting(module, state, options);
-}
-
-FoundState find_state(const Value& root, const std::string& file) {
-  const auto* dict = root.get_if<Dict>();
-  if (dict == nullptr) throw DataError(file, ": holds ", root.kind(), ", not a model's state dict");
-  const auto is_tensor = [](const auto& entry) { return entry.value.template get_if<at::Tensor>() != nullptr; };
-  for (const char* name : kStateNames) {
-    const Value* inner = dict->find(name);
-    const Dict* state = inner == nullptr ? nullptr : inner->get_if<Dict>();
-    if (state != nullptr && std::any_of(state->begin(), state->end(), is_tensor)) return {*state, name};
-  }
-  Dict tensors;
-  for (const auto& entry : *dict) {
-    if (is_tensor(entry)) tensors.set(entry.key, entry.value);
-  }
-  if (tensors.empty()) throw DataError(file, ": holds no model: neither tensors nor a \"model\" or \"state_dict\"");
-  return {std::move(tensors), ""};
-}
-
-Dict find_model_state(const Value& root, const std::string& file) { return find_state(root, file).state; }
-
-Dict find_evaluated_state(const Value& root, const std::string& file) {
-  const auto* dict = root.get_if<Dict>();
-  for (const char* name : kAverageNames) {
-    const Value* average = dict == nullptr ? nullptr : dict->find(name);
-    if (average != nullptr && average->get_if<Dict>() != nullptr) return *average->get_if<Dict>();
-  }
-  return find_model_state(root, file);
 }
 
 std::string weights_sha256(NamedTensors tensors) {

@@ -21,17 +21,35 @@ NamedTensors named_state(const torch::nn::Module& module);
 // named_state() as a dict. It shares the module's memory: write it before the module changes.
 Dict state_dict(const torch::nn::Module& module);
 
+// A state dict's tensors by the module's names: without the prefix of wrappers (name_prefix.h) and AveragedModel's
+// "n_averaged". Throws DataError where the dict holds something other than tensors.
+NamedTensors named_for(const torch::nn::Module& module, const Dict& state, const std::string& file);
+
 struct LoadOptions {
   std::string file = "the checkpoint";  // its name in errors
   bool strict = true;                   // a name that only one side has is an error
+  bool partly = false;                  // what fits is loaded, of another head for example; the report names the rest
   bool convert_dtypes = false;          // copy float16 into float32 and the like, as PyTorch does silently
 };
 
 struct LoadReport {
+  std::vector<std::string> loaded;  // the model's names of what was copied
   // The names that load_state_dict skipped where `strict` is off.
   std::vector<std::string> missing;     // the model has them, the file does not
   std::vector<std::string> unexpected;  // the file has them, the model does not
-  std::string prefix;                   // what was dropped from the front of the file's names; usually empty
+  // Where only a part was asked for, what does not fit: "fc.bias: the file has [10], the model [5]".
+  std::vector<std::string> unfit;
+  // BatchNorm's num_batches_tracked, which files of PyTorch before 0.4.1 lack. The model keeps its own, as in PyTorch.
+  std::vector<std::string> uncounted;
+  std::string prefix;  // what was dropped from the front of the file's names; usually empty
+
+  // The three below are load_model()'s.
+  std::string name;                   // FoundState's: under which the file has the weights
+  std::vector<std::string> others;    // FoundState's: what else it has
+  std::vector<std::string> left_out;  // names that do not begin with the prefix that was asked for
+
+  // Tells what was taken where there was a choice, for people: "ema, not model; the names without module.". Else empty.
+  std::string text() const;
 };
 
 // Copies a state dict into the module, which keeps its tensors and their devices. Elements that are still in a file are
@@ -42,21 +60,6 @@ struct LoadReport {
 LoadReport load_state_dict(torch::nn::Module& module, const Dict& state, const LoadOptions& options = {});
 // Throws what load_state_dict would, and copies nothing.
 void check_state_dict(const torch::nn::Module& module, const Dict& state, const LoadOptions& options = {});
-
-// Finds the model's state dict in a file that may hold more: the tensors under "model", "model_state_dict",
-// "state_dict" (Lightning's, timm's) or another name that is usual, else the file's own. `name` is that name; empty for
-// the file's own. Other values beside the tensors, such as milesial's "mask_values", are left out of the file's own
-// alone. Throws DataError that names `file` and says what it holds instead.
-struct FoundState {
-  Dict state;
-  std::string name;
-};
-FoundState find_state(const Value& root, const std::string& file);
-Dict find_model_state(const Value& root, const std::string& file);
-
-// Finds the weights that a run evaluates: their average where the file has one, under "ema", timm's "state_dict_ema" or
-// torchvision's "model_ema"; else find_model_state().
-Dict find_evaluated_state(const Value& root, const std::string& file);
 
 // The SHA-256 over the tensors in the bytewise order of their names: final.json's weights_sha256. Each tensor
 // contributes its name, NUL, its dtype ("float32"), NUL, its dimensions joined by commas, NUL, and its contiguous

@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
+#include "lockstep/checkpoint/found_state.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -158,6 +159,10 @@ TEST_F(StateDictRefusal, OtherNames) {
   const LoadReport report = load_state_dict(net_, state, {.strict = false});
   EXPECT_THAT(report.missing, ElementsAre("offset"));
   EXPECT_THAT(report.unexpected, ElementsAre("shift"));
+  Dict within = renamed(state_, [](const auto& name) { return "net." + name; });
+  within.set("loss.weight", at::zeros({3}));
+  EXPECT_THAT(refusal(within), ::testing::EndsWith("; the file has them all as net.scale and so on: strip the "
+                                                   "prefix (--strip-prefix net.)"));
   const Dict strange = renamed(state_, [](const auto& name) { return "x" + name; });
   EXPECT_THAT(refusal(strange), HasSubstr("8 that the file lacks, 8 that the model lacks: "));
   EXPECT_THAT(refusal(strange), HasSubstr("the file lacks conv1.weight [4, 3, 5, 5]; "));
@@ -172,28 +177,66 @@ TEST_F(StateDictRefusal, WhatIsNoTensor) {
             "f.pt: scale: expected a tensor, found a whole number");
 }
 
-TEST(FindModelState, WhereFilesKeepIt) {
-  const at::Tensor weight = at::ones({1});
-  const Dict state{{"w", weight}};
-  for (const char* key : {"model", "model_state_dict", "state_dict", "net", "module", "params"}) {
-    const FoundState found = find_state(Dict{{"epoch", 1}, {key, state}}, "f");
-    EXPECT_EQ(found.state.size(), 1u) << key;
-    EXPECT_EQ(found.name, key);
-  }
-  EXPECT_EQ(find_state(Dict{{"model", Dict{{"name", "resnet"}}}, {"state_dict", state}}, "f").name, "state_dict");
-  EXPECT_EQ(find_model_state(Dict{{"w", weight}, {"mask_values", List{0, 1}}}, "f").size(), 1u);
-  EXPECT_THROW(find_model_state(List{weight}, "f"), DataError);
-  EXPECT_THROW(find_model_state(Dict{{"epoch", 1}}, "f"), DataError);
+TEST_F(StateDictRefusal, UnlessAPartIsAskedFor) {
+  state_.set("conv1.weight", at::full({4, 3, 5, 5}, 0.25));
+  state_.set("scale", at::ones({7}));
+  state_.set("head", at::ones({1}));
+  const at::Tensor scale = net_.scale.detach().clone();
+  const LoadReport report = load_state_dict(net_, state_, {.file = "f.pt", .partly = true});
+  EXPECT_THAT(report.unfit, ElementsAre("scale: the file has [7], the model [1]", "the model lacks head [1]"));
+  EXPECT_TRUE((net_.conv1->weight == 0.25).all().item<bool>());
+  EXPECT_TRUE(at::equal(net_.scale, scale));
+  EXPECT_THAT(refusal(Dict{{"scale", at::ones({7})}}, {.file = "f.pt", .partly = true}), HasSubstr("has [7]"));
 }
 
-TEST(StateDict, TheAverageIsWhatWasEvaluated) {
-  const at::Tensor weight = at::ones({2});
-  const Dict model{{"w", weight}}, average{{"w", weight}, {"b", weight}};
-  EXPECT_EQ(find_evaluated_state(Dict{{"model", model}, {"ema", average}}, "f").size(), 2u);
-  EXPECT_EQ(find_evaluated_state(Dict{{"model", model}, {"ema", 1}}, "f").size(), 1u);
-  EXPECT_EQ(find_evaluated_state(Dict{{"state_dict", model}, {"state_dict_ema", average}}, "f").size(), 2u);
-  EXPECT_EQ(find_evaluated_state(Dict{{"model", model}}, "f").size(), 1u);
-  EXPECT_THROW(find_evaluated_state(List{weight}, "f"), DataError);
+// Of a BatchNorm whose statistics don't fit the counter stays, and scalars alone are no part of a network.
+TEST_F(StateDictRefusal, APartThatIsNoWeightIsNone) {
+  state_.set("bn.running_mean", at::ones({9}));
+  state_.set("bn.num_batches_tracked", at::full({}, 5, at::kLong));
+  const LoadReport report = load_state_dict(net_, state_, {.file = "f.pt", .partly = true});
+  EXPECT_EQ(net_.bn->num_batches_tracked.item<int64_t>(), 0);
+  EXPECT_THAT(report.loaded, testing::Not(testing::Contains("bn.num_batches_tracked")));
+  EXPECT_THAT(report.loaded, testing::Contains("conv1.weight"));
+  EXPECT_THAT(refusal(Dict{{"scale", at::ones({1})}}, {.file = "f.pt", .partly = true}), HasSubstr("the file lacks"));
+}
+
+TEST_F(StateDictRefusal, NumbersOfAnotherKind) {
+  for (const at::ScalarType dtype : {at::kChar, at::kBool, at::kComplexFloat}) {
+    state_.set("conv1.weight", at::zeros({4, 3, 5, 5}, dtype));
+    EXPECT_THAT(refusal(state_, {.file = "f.pt", .convert_dtypes = true}), HasSubstr(", the model float32"));
+  }
+}
+
+// Module::to(dtype) casts them in libtorch alone.
+TEST(StateDict, BatchNormsCountersMayBeOfAnotherType) {
+  torch::nn::BatchNorm1d norm(2), doubled(2);
+  norm->num_batches_tracked.fill_(7);
+  const Dict state = state_dict(*norm);
+  doubled->to(at::kDouble);
+  EXPECT_EQ(doubled->num_batches_tracked.scalar_type(), at::kDouble);
+  load_state_dict(*doubled, state, {.file = "f", .convert_dtypes = true});
+  EXPECT_EQ(doubled->num_batches_tracked.item<double>(), 7);
+  load_state_dict(*norm, state_dict(*doubled), {.file = "f", .convert_dtypes = true});
+  EXPECT_EQ(norm->num_batches_tracked.scalar_type(), at::kLong);
+}
+
+// Files of PyTorch before 0.4.1 have no counters.
+TEST(StateDict, BatchNormsCountersMayBeMissing) {
+  torch::nn::BatchNorm1d norm(2);
+  norm->num_batches_tracked.fill_(7);
+  Dict state = state_dict(*norm);
+  Dict old;
+  for (const auto& [key, value] : state) {
+    if (key_text(key) != "num_batches_tracked") old.set(key, value);
+  }
+  const LoadReport report = load_state_dict(*norm, old, {.file = "f"});
+  EXPECT_EQ(report.uncounted, std::vector<std::string>{"num_batches_tracked"});
+  EXPECT_TRUE(report.missing.empty());
+  EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 7);
+  // Without the statistics it is another network's file.
+  Dict bare{{"weight", norm->weight.detach()}, {"bias", norm->bias.detach()}};
+  EXPECT_THAT(error_of<ConfigError>([&] { load_state_dict(*norm, bare, {.file = "f"}); }),
+              HasSubstr("the file lacks num_batches_tracked"));
 }
 
 TEST(WeightsSha256, IsDefinedToTheByte) {

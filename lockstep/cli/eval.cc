@@ -13,7 +13,6 @@
 #include "lockstep/cli/evaluated_model.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/cli/worst_samples.h"
-#include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/skipped_samples.h"
 #include "lockstep/launch/start.h"
@@ -21,15 +20,14 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/predict/confusion.h"
 #include "lockstep/train/auto_amp.h"
-#include "lockstep/train/continuation.h"
 #include "lockstep/train/evaluated_data.h"
 #include "lockstep/train/evaluation.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/options/eval_command.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/shared_resume.h"
 #include "lockstep/train/training_state.h"
-#include "lockstep/world/once.h"
 
 namespace lockstep::cli {
 namespace {
@@ -84,8 +82,10 @@ at::Tensor sum_over_ranks(const at::Tensor& counts, int64_t classes, World& worl
   return sum;
 }
 
-nlohmann::ordered_json results(const train::Evaluation& result, std::optional<int64_t> step, const std::string& file) {
-  nlohmann::ordered_json all = {{"file", file}, {"step", nullptr}, {"samples", result.samples}, {"loss", result.loss}};
+nlohmann::ordered_json results(const train::Evaluation& result, std::optional<int64_t> step, const std::string& file,
+                               const std::string& weights) {
+  nlohmann::ordered_json all = {
+      {"file", file}, {"weights", weights}, {"step", nullptr}, {"samples", result.samples}, {"loss", result.loss}};
   if (step) all["step"] = *step;
   if (result.left_out > 0) all["left_out"] = result.left_out;
   all.update(result.metrics);
@@ -97,6 +97,7 @@ struct Told {
   const data::Dataset& samples;
   train::Part part;             // that they are of
   std::string file;             // the checkpoint
+  std::string weights;          // their name in it; empty: its own tensors
   std::optional<int64_t> step;  // its
   std::string precision;        // for people
   at::Tensor confused;          // undefined: not counted
@@ -105,7 +106,7 @@ struct Told {
 
 void print_result(const Told& told, const train::EvalOptions& options) {
   if (options.json) {
-    nlohmann::ordered_json all = results(told.result, told.step, told.file);
+    nlohmann::ordered_json all = results(told.result, told.step, told.file, told.weights);
     if (told.confused.defined()) all["confusion"] = predict::confusion_json(told.confused);
     if (told.worst != nullptr) all["worst"] = told.worst->json();
     return print(all.dump() + '\n');
@@ -119,11 +120,10 @@ void print_result(const Told& told, const train::EvalOptions& options) {
 // Evaluates the checkpoint that the line names, and prints what rank 0 has to say. A collective.
 void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World& world, const Logger& log) {
   const train::EvalOptions& options = command.options();
-  // Rank 0's choice: of a run under way, another rank may have found a newer checkpoint.
-  train::NamedCheckpoint named{options.load};
-  once(world, OnceScope::kWorld, [&] { named = train::find_checkpoint("--load", options.load); });
-  const std::string file = comm::gather_texts(world.communicator(), named.file).at(0);
-  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const train::NamedCheckpoint named = train::find_checkpoint("--load", options.weights.load, world);
+  const std::string& file = named.file;
+  const checkpoint::Value root =
+      checkpoint::open_checkpoint(file, {.ignore_unknown = options.weights.ignore_unknown, .checks_on_the_way = true});
   const bool is_paddle = checkpoint::is_paddle_file(file);  // now, for a run under way may remove it
   const auto origin = train::find_origin(root, file);
   command.take_recorded(origin ? origin->options : config::Record());
@@ -147,7 +147,8 @@ void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World&
   const data::Dataset& test = *data.samples;
   const auto model = recipe->make_model(1, test);
   const amp::Policy amp = policy_of(precision);
-  load_for_evaluation(model, {root, file, options.strip_prefix, is_paddle}, {device, channels_last, amp}, world, log);
+  const std::string weights = load_for_evaluation(model, {root, file, options.weights, is_paddle},
+                                                  {device, channels_last, amp}, world, log, &test);
   for (const auto& warning : named.warnings) log.warning(warning);
   for (const auto& warning : data.warnings) {
     if (world.rank() == 0) log.warning(warning);
@@ -180,6 +181,7 @@ void evaluate_checkpoint(train::EvalCommand& command, c10::Device device, World&
                 .samples = test,
                 .part = data.part,
                 .file = file,
+                .weights = weights,
                 .step = state ? std::optional(state->step) : std::nullopt,
                 .precision = precision_text(amp, precision.why),
                 .confused = confused,

@@ -4,8 +4,6 @@
 #include "lockstep/amp/cast_model.h"
 #include "lockstep/amp/rates.h"
 #include "lockstep/base/cpu_features.h"
-#include "lockstep/checkpoint/load_model.h"
-#include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/cli/ranks.h"
 #include "lockstep/train/device_facts.h"
 #include "lockstep/train/setup.h"
@@ -26,19 +24,29 @@ c10::Device open_own_device(const train::DeviceChoice& wanted, World& world, con
   return device;
 }
 
-void load_for_evaluation(const train::Model& model, const ModelFile& file, const ModelPlace& place, const World& world,
-                         const Logger& log) {
-  const auto loaded = train::load_model(
-      *model.module, file.root,
-      {.file = file.name, .strip_prefix = file.strip_prefix, .average = true, .paddle = file.is_paddle});
-  if (const std::string& prefix = loaded.report.prefix; world.rank() == 0 && !prefix.empty()) {
-    log.info(file.name, ": took ", checkpoint::prefix_text(prefix));
+checkpoint::LoadModelOptions ModelFile::options() const {
+  using checkpoint::Average, train::TakesAverage;
+  const TakesAverage asked = weights.average;
+  return {.file = name,
+          .strip_prefix = weights.strip_prefix,
+          .average = asked == TakesAverage::kOn    ? Average::kOn
+                     : asked == TakesAverage::kOff ? Average::kOff
+                                                   : Average::kWhereThere,
+          .paddle = is_paddle};
+}
+
+std::string load_for_evaluation(const train::Model& model, const ModelFile& file, const ModelPlace& place,
+                                const World& world, const Logger& log, const data::Dataset* data) {
+  const auto loaded = train::load_model(*model.module, file.root, file.options(), data);
+  if (const std::string told = loaded.report.text(); world.rank() == 0 && !told.empty()) {
+    log.info(file.name, ": took ", told);
   }
   const std::string slow = amp::slow_warning(place.amp, detect_cpu_features(), amp::read_rates(amp::cache_folder()));
   if (world.rank() == 0 && place.device.is_cpu() && !slow.empty()) log.warning(slow);
   model.module->to(place.device);
   train::set_memory_format(*model.module, place.channels_last);
   amp::cast_models({model.module.get()}, place.amp);
+  return loaded.report.name;
 }
 
 }  // namespace lockstep::cli

@@ -6,8 +6,10 @@
 #include "lockstep/amp/opt_level.h"
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/value.h"
+#include "lockstep/checkpoint/load_model.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/device.h"
+#include "lockstep/train/options/weights_options.h"
 #include "lockstep/train/recipe.h"
 #include "lockstep/world/world.h"
 
@@ -21,9 +23,12 @@ c10::Device open_own_device(const train::DeviceChoice& wanted, World& world, con
 
 struct ModelFile {
   const checkpoint::Value& root;
-  std::string name;          // of the file
-  std::string strip_prefix;  // of the names in it
-  bool is_paddle = false;    // is_paddle_file(), asked when it was opened
+  std::string name;  // of the file
+  const train::WeightsOptions& weights;
+  bool is_paddle = false;  // is_paddle_file(), asked when it was opened
+
+  // What the options ask for of it.
+  checkpoint::LoadModelOptions options() const;
 };
 
 struct ModelPlace {
@@ -32,9 +37,10 @@ struct ModelPlace {
   amp::Policy amp;
 };
 
-// Loads the file's weights, or their average where it has one, moves the model to its place and casts it. Rank 0 tells
-// which prefix was dropped, and where the level is slow on this CPU. Throws as checkpoint::load_model().
-void load_for_evaluation(const train::Model& model, const ModelFile& file, const ModelPlace& place, const World& world,
-                         const Logger& log);
+// Loads the file's weights, moves the model to its place and casts it. Rank 0 tells which of the file's were taken,
+// where it has several, and where the level is slow on this CPU. Returns the name under which the file has them, empty
+// for its own tensors. Throws as checkpoint::load_model().
+std::string load_for_evaluation(const train::Model& model, const ModelFile& file, const ModelPlace& place,
+                                const World& world, const Logger& log, const data::Dataset* data = nullptr);
 
 }  // namespace lockstep::cli

@@ -8,9 +8,8 @@
 #include "lockstep/checkpoint/formats/paddle_reader.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/load_model.h"
-#include "lockstep/checkpoint/name_prefix.h"
-#include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/cli/commands.h"
+#include "lockstep/cli/evaluated_model.h"
 #include "lockstep/cli/network_sizes.h"
 #include "lockstep/exporting/export_module.h"
 #include "lockstep/train/continuation.h"
@@ -90,25 +89,20 @@ int export_network(const Program& program, const Arguments& args, const Recipes&
   const train::ExportCommandOptions& options = command.options();
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   const Logger log = Logger::from_environment("");
-  const train::NamedCheckpoint named = train::find_checkpoint("--load", options.load);
+  const train::NamedCheckpoint named = train::find_checkpoint("--load", options.weights.load);
   for (const auto& warning : named.warnings) log.warning(warning);
   const std::string& file = named.file;
   refuse_checkpoints(options.out, file);
-  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const checkpoint::Value root =
+      checkpoint::open_checkpoint(file, {.ignore_unknown = options.weights.ignore_unknown, .checks_on_the_way = true});
   const auto origin = train::find_origin(root, file);
   command.take_recorded(origin ? origin->options : config::Record(), origin && was_drawn(*origin) ? kDrawn : file);
-  checkpoint::Dict state = checkpoint::find_evaluated_state(root, file);
-  if (!options.strip_prefix.empty()) state = checkpoint::without_prefix(state, options.strip_prefix, file);
+  const ModelFile weights{root, file, options.weights, checkpoint::is_paddle_file(file)};
+  const checkpoint::Dict state = checkpoint::choose_state(root, weights.options()).state;
   const NetworkSizes sizes = sizes_in(state, *recipe, file);
   const train::Model model = make_network(*recipe, sizes);
-  const auto loaded = checkpoint::load_model(*model.module, root,
-                                             {.file = file,
-                                              .strip_prefix = options.strip_prefix,
-                                              .average = true,
-                                              .paddle = checkpoint::is_paddle_file(file)});
-  if (const std::string& prefix = loaded.report.prefix; !prefix.empty()) {
-    log.info(file, ": took ", checkpoint::prefix_text(prefix));
-  }
+  const auto loaded = checkpoint::load_model(*model.module, root, weights.options());
+  if (const std::string told = loaded.report.text(); !told.empty()) log.info(file, ": took ", told);
   const bool to_onnx = options.format == train::ExportTo::kOnnx;
   const ExportOptions how{
       .format = to_onnx ? ExportFormat::kOnnx : ExportFormat::kTorchScript,

@@ -1,6 +1,5 @@
 #include "lockstep/cli/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -37,7 +36,7 @@ int main(int argc, char** argv, const Recipes& recipes) {
   std::error_code no_proc;  // then it can't be started anew
   const Program program{.name = std::filesystem::path(argv[0]).filename().string(),
                         .of_ranks = std::filesystem::read_symlink("/proc/self/exe", no_proc).string()};
-  write_stack_on(SIGUSR2);  // our launcher asks so where a rank stands still
+  write_stack_for_launcher();
   // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
   _exit(run_main([&] { return run(program, {argv + 1, argv + argc}, recipes); }));
 }

@@ -14,8 +14,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint/formats/paddle_reader.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
-#include "lockstep/checkpoint/name_prefix.h"
-#include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/checkpoint/load_model.h"
 #include "lockstep/cli/commands.h"
 #include "lockstep/cli/evaluated_model.h"
 #include "lockstep/cli/network_sizes.h"
@@ -166,7 +165,7 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   const auto recipe = std::dynamic_pointer_cast<train::Recipe>(command.recipe());
   if (!recipe->takes_files()) {
     throw ConfigError("predict: the recipe ", recipe->name(), " takes no files; ", program.name, " eval ",
-                      recipe->name(), " --load ", options.load, " says how good its network is");
+                      recipe->name(), " --load ", options.weights.load, " says how good its network is");
   }
   const bool makes_masks = recipe->makes_masks();
   const std::string masks_folder = !makes_masks ? "" : options.output.empty() ? "predicted" : options.output;
@@ -178,7 +177,7 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   const auto world = init();
   if (world->size() > 1) throw ConfigError("predict: it is one process; start it without a launcher");
   const c10::Device device = open_own_device(options.device, *world, log);
-  const train::NamedCheckpoint named = train::find_checkpoint("--load", options.load);
+  const train::NamedCheckpoint named = train::find_checkpoint("--load", options.weights.load);
   for (const auto& warning : named.warnings) log.warning(warning);
   const std::string& file = named.file;
   if (!makes_masks) {
@@ -186,14 +185,15 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
     read.push_back(file);
     predict::refuse_overwriting(options.output, read);
   }
-  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const checkpoint::Value root =
+      checkpoint::open_checkpoint(file, {.ignore_unknown = options.weights.ignore_unknown, .checks_on_the_way = true});
   const bool is_paddle = checkpoint::is_paddle_file(file);
   const auto origin = train::find_origin(root, file);
   command.take_recorded(origin ? origin->options : config::Record(), origin && was_drawn(*origin) ? "" : files.front());
   at::set_num_threads(threads_of(options));
   const bool channels_last = train::takes_channels_last(train::ChannelsLast::kAuto, recipe->defaults());
-  checkpoint::Dict state = checkpoint::find_evaluated_state(root, file);
-  if (!options.strip_prefix.empty()) state = checkpoint::without_prefix(state, options.strip_prefix, file);
+  const ModelFile weights{root, file, options.weights, is_paddle};
+  const checkpoint::Dict state = checkpoint::choose_state(root, weights.options()).state;
   const NetworkSizes sizes = sizes_in(state, *recipe, file);
   if (makes_masks && sizes.classes > predict::kMostClasses) {
     throw ConfigError(file, ": masks of ", sizes.classes, " classes; at most ", predict::kMostClasses, " are written");
@@ -206,7 +206,7 @@ int predict(const Program& program, const Arguments& args, const Recipes& recipe
   const auto model = make_network(*recipe, sizes);
   const ModelPlace place{device, channels_last,
                          policy_of(train::amp_of_evaluation(options.precision, origin, options.device.kind, *world))};
-  load_for_evaluation(model, {root, file, options.strip_prefix, is_paddle}, place, *world, log);
+  load_for_evaluation(model, weights, place, *world, log);
 
   predict::ClassOutput table({.top = options.top,
                               .format = options.format,

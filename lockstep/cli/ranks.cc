@@ -15,7 +15,7 @@ namespace lockstep::cli {
 namespace {
 
 rendezvous::Place own_place() {
-  return rendezvous::find_place({.parent = getppid()}, [](const char* name) { return env(name); });
+  return rendezvous::find_place({.parent = rendezvous::launcher_pid()}, [](const char* name) { return env(name); });
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "lockstep/cli/run_place.h"
 #include "lockstep/cli/train_line.h"
 #include "lockstep/config/values.h"
+#include "lockstep/dash/serve.h"
 #include "lockstep/launch/start.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/run_header.h"
@@ -64,6 +65,17 @@ train::Parts set_up(const train::TrainOptions& options, std::shared_ptr<train::R
   }
 }
 
+// Where the launcher serves none, which would have seen in time that it can't.
+std::shared_ptr<void> dashboard_of(const train::TrainOptions& options, const Logger& log) {
+  if (!options.dashboard) return nullptr;
+  try {
+    return dash::open_beside(options.out, *options.dashboard, options.quiet);
+  } catch (const Error& error) {
+    log.warning(error.what());
+    return nullptr;
+  }
+}
+
 [[noreturn]] void throw_unwritable() { throw IoError("standard output: can't be written"); }
 
 // Of a further attempt at a run under our launcher, whose first one has shown the header.
@@ -81,6 +93,7 @@ void tell(const train::Parts& parts, const Logger& log) {
   if (!options.quiet) print(restarts > 0 ? restart_line(parts, restarts) : train::header_of(parts));
   // Else the header says so.
   if (options.quiet && !parts.dropped.empty()) log.warning("dropped ", config::joined(parts.dropped, ", "));
+  if (options.quiet && options.weights.partly && !parts.loaded.empty()) log.warning("loaded ", parts.loaded);
   const bool chosen = parts.amp_why.empty();  // by the user, not by --amp auto
   const std::string slow =
       amp::slow_warning(parts.mixed->policy(), detect_cpu_features(), amp::read_rates(amp::cache_folder()));
@@ -88,7 +101,7 @@ void tell(const train::Parts& parts, const Logger& log) {
   if (options.precision.loss_scale > 0 && !parts.mixed->scaler().enabled()) {
     log.warning("--loss-scale ", options.precision.loss_scale, " is not used: --amp auto takes O0 here");
   }
-  for (const auto& warning : parts.warnings) log.warning(warning, "; going on from ", parts.resumed_from);
+  for (const auto& warning : parts.warnings) log.warning(warning);
 }
 
 std::string pin(const World& world) {
@@ -134,7 +147,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
   if (help) return print(*help), 0;
   train::TrainCommand& command = line.command();
   const train::TrainOptions& options = command.options();
-  if (starts) return launch::start_training(program.of_ranks, command);
+  if (starts) return launch::start_training(program.of_ranks, command, dash::open_beside);
   tell_that_steps_are_counted();
   watch_signals();
   const auto world = init(line.world());
@@ -148,6 +161,7 @@ int train(const Program& program, const Arguments& args, const Recipes& recipes)
     if (leads && !options.quiet) print(folder.done + '\n');
     return 0;
   }
+  const auto dashboard = leads ? dashboard_of(options, log) : nullptr;  // forked while there is little to share
   train::Parts parts = set_up(options, std::dynamic_pointer_cast<train::Recipe>(command.recipe()), world, folder);
   parts.program = program.name;
   parts.resume_command = command.resume_command(options.out);

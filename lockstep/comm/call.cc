@@ -262,7 +262,7 @@ std::string difference_text(const std::vector<std::optional<Signature>>& by_rank
     const std::string call = text_of(*by_rank[first], number);
     folds.insert(by_rank[first]->kind == OpKind::kFold);
     text +=
-        cat(text.empty() ? "" : ", ", alike.size() == 1 ? "rank " : "ranks ", ranges(alike), " called ", call,
+        cat(text.empty() ? "" : ", ", named_ranks(alike), " called ", call,
             calls.insert(call).second ? "" : " of another step, bucket, --comm-dtype, memory layout or list of sizes");
   }
   text += "; every rank must make the same calls in the same order";

@@ -83,7 +83,7 @@ void parse(CLI::App& app, std::span<const OptionShape> shapes, std::vector<std::
 }  // namespace
 
 Given tokenize(std::span<const OptionShape> all, const std::vector<std::string>& args, Rest rest,
-               std::span<const std::string> subjects) {
+               std::span<const std::string> subjects, Repeated repeated) {
   std::vector<OptionShape> shapes(all.begin(), all.end());
   std::erase_if(shapes, [](const OptionShape& shape) { return shape.form == OptionForm::kWord; });
   CLI::App app;
@@ -110,10 +110,13 @@ Given tokenize(std::span<const OptionShape> all, const std::vector<std::string>&
     if (options[i]->count() == 0) continue;
     const auto& values = options[i]->results();
     // An option in its place is no value: somebody has forgotten it.
-    const bool taken = shapes[i].form == OptionForm::kValue && is_an_option(values.front(), shapes);
+    const bool taken = shapes[i].form == OptionForm::kValue &&
+                       std::ranges::any_of(values, [&](const std::string& each) { return is_an_option(each, shapes); });
     if (taken) throw ConfigError(missing_value("--" + shapes[i].name, shapes), "; --help lists the options");
-    if (values.size() > 1) throw ConfigError("--", shapes[i].name, ": given twice; leave one of them out");
-    given.options.push_back({.name = shapes[i].name, .value = values.empty() ? "" : values.front()});
+    if (values.size() > 1 && repeated == Repeated::kRefused) {
+      throw ConfigError("--", shapes[i].name, ": given twice; leave one of them out");
+    }
+    given.options.push_back({.name = shapes[i].name, .value = values.empty() ? "" : values.back()});
   }
   return given;
 }

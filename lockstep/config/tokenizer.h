@@ -20,10 +20,14 @@ enum class Rest {
   kProgram
 };  // kProgram: the first word that is no option, or "--", begins another program's line
 
+// What an option that is given twice is: a mistake, or one whose last value counts, as with Python's argparse.
+enum class Repeated { kRefused, kLastCounts };
+
 // Splits a line. A word of `subjects`, such as a recipe's name, is never taken for an option's optional value. Throws
-// ConfigError for an unknown option (with the nearest known one), for one without its value, and for one given twice.
+// ConfigError for an unknown option (with the nearest known one), for one without its value, and for one that is
+// refused because it is given twice.
 Given tokenize(std::span<const OptionShape> shapes, const std::vector<std::string>& args, Rest rest = Rest::kOptions,
-               std::span<const std::string> subjects = {});
+               std::span<const std::string> subjects = {}, Repeated repeated = Repeated::kRefused);
 
 // Returns the one word that a command is about. `command` is how the user calls it, "lockstep train"; `what` is its
 // name in messages, "RECIPE" or "FILE". Throws ConfigError that names it if there is no word, and one that names the

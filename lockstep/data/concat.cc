@@ -79,6 +79,7 @@ class Concat final : public Dataset {
     const Place place = place_of(index);
     return place.part.name_of(place.index);
   }
+  std::string example() const override { return parts_[0]->example(); }
 
   std::shared_ptr<const Dataset> for_evaluation() const override {
     Parts plain;

@@ -74,6 +74,9 @@ class Dataset : public std::enable_shared_from_this<Dataset> {
   virtual int64_t class_of(int64_t /*index*/) const { return -1; }
   // What errors call a sample: "sample 12", or its file.
   virtual std::string name_of(int64_t index) const;
+  // The name of a sample for whose sake sample_shape() has its channels, where files decide on that: a coloured image
+  // among grey ones. Empty where all are read with the same channels, whatever their files have.
+  virtual std::string example() const { return {}; }
   // The same samples as an evaluation reads them, not augmented. Null: they never are.
   virtual std::shared_ptr<const Dataset> for_evaluation() const { return nullptr; }
   // Tells which samples will be read soon. Returns at once.

@@ -24,6 +24,7 @@ class Wrapped : public Dataset {
   std::vector<std::string> class_names() const override { return base_->class_names(); }
   int64_t class_of(int64_t index) const override { return base_->class_of(index); }
   std::string name_of(int64_t index) const override { return base_->name_of(index); }
+  std::string example() const override { return base_->example(); }
   void will_need(std::span<const int64_t> indices) const override { base_->will_need(indices); }
   bool decodes() const override { return base_->decodes(); }
   std::vector<Listed> listing() const override { return base_->listing(); }

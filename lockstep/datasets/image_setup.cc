@@ -51,7 +51,8 @@ std::string transforms_of(const ImageSetup& setup, bool augmented) {
     text += cat(", mean ", mean[0], ' ', mean[1], ' ', mean[2], ", std ", std[0], ' ', std[1], ' ', std[2]);
   }
   const image::DecodeOptions& decode = setup.decode;
-  if (decode.channels == 1) text += ", grey";
+  if (decode.channels < 3) text += ", grey";
+  if (image::has_alpha(decode.channels)) text += ", alpha";
   if (!decode.exif) text += ", exif off";
   if (decode.mask_turn == image::MaskTurn::kAsImage) text += ", exif both";
   if (decode.mask_turn == image::MaskTurn::kNone) text += ", exif image";

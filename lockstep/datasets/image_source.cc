@@ -1,5 +1,7 @@
 #include "lockstep/datasets/image_source.h"
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::datasets {
@@ -18,10 +20,15 @@ Encoded ImageSource::read_mask(int64_t index, std::vector<uint8_t>& /*memory*/) 
   throw BugError(name_of(index), ": the mask of an image without one is read");
 }
 
-void check_opaque(const image::ImageInfo& info, const std::string& name, int channels) {
-  if (!info.alpha) return;
+void check_channels(const image::ImageInfo& info, const std::string& name, int channels) {
+  const bool wants_alpha = image::has_alpha(channels);
+  const int has = info.with_alpha();
+  if (info.alpha == wants_alpha && (channels > 2 || !wants_alpha || info.channels == 1)) return;
   throw DataError(name, ": the network has ", channels, channels == 1 ? " input channel" : " input channels",
-                  ", and the image ", info.channels + 1, " with its transparency; save it without");
+                  ", and the image ", has, info.alpha ? " with its transparency" : "",
+                  !info.alpha   ? "; save it with transparency, or train without --channels"
+                  : wants_alpha ? "; save it in grey, or train with --channels 4"
+                                : cat("; save it without, or train with --channels ", std::max(has, channels + 1)));
 }
 
 }  // namespace lockstep::datasets

@@ -30,9 +30,9 @@ struct PairMemory {
 const image::ImageInfo& open_encoded(image::Decoder& decoder, const Encoded& encoded, const std::string& name,
                                      const image::DecodeOptions& options = {});
 
-// Throws DataError(name, ": …") for an image with an alpha channel, where masks tell what of it counts: its network
-// would have a channel more than `channels`.
-void check_opaque(const image::ImageInfo& info, const std::string& name, int channels);
+// Throws DataError(name, ": …") for an image with other channels than the network's `channels`: with alpha, where these
+// are 1 or 3, without it, where they are 2 or 4, or in colours, where they are 2.
+void check_channels(const image::ImageInfo& info, const std::string& name, int channels);
 
 // Images, numbered from 0, with one class each or one mask each. Immutable; any thread.
 class ImageSource {

@@ -45,11 +45,11 @@ ImageSetup whole_image_setup(const std::string& file, const OpenOptions& options
   std::vector<uint8_t> memory;
   image::Decoder decoder;
   const auto& info = decoder.open(read_whole(file, memory), shown(file), {.exif = options.images.turns()});
-  if (info.channels > channels) {
+  if (channels == 1 && info.channels > channels && options.channels != 1) {
     throw DataError(shown(file), ": the network has ", channels, " input channel, and the image ", info.channels,
                     "; save it as grey");
   }
-  check_opaque(info, shown(file), channels);
+  check_channels(info, shown(file), channels);
   const image::Size size = sides_like(info.upright(), options);
   if (std::max(size.width, size.height) > kMostSide) {
     throw DataError(shown(file), ": scaled by --", options.scale ? "scale" : "size", " it would be ", size.width, "×",

@@ -15,7 +15,7 @@ namespace lockstep::datasets {
 std::shared_ptr<const data::Dataset> one_image(const std::string& file, const ImageSetup& setup);
 
 // The set-up of a whole image of any proportions, as open_pairs() would see it where it comes first: the shorter side
-// becomes options.size, or options.scale times its own, both a multiple of 16. `channels`, 1 or 3, are the network's.
+// becomes options.size, or options.scale times its own, both a multiple of 16. `channels`, 1 to 4, are the network's.
 // Throws DataError for an image that has more, or would become too large.
 ImageSetup whole_image_setup(const std::string& file, const OpenOptions& options, int channels);
 

@@ -27,6 +27,8 @@ struct OpenOptions {
   bool encoded = false;               // training images come as ImageSetup::encoded says
   bool passes_over_bad = false;       // an image that can't be read is no reason not to open the others
   int threads = 1;                    // for scanning masks and the like
+  std::optional<int> channels = {};   // of images with masks: 1 to 4; none: 1 or 3, as they have
+  std::optional<int> classes = {};    // --classes: the most values that masks may have, but 1 stands for two
   // All values of the masks to train on, ascending, where who opens them has seen them; none: the masks are scanned.
   std::vector<uint32_t> mask_values = {};
   data::OnOneRank on_one_rank = {};

@@ -17,8 +17,9 @@ namespace lockstep::datasets {
 namespace {
 
 struct ImagesFound {
-  int channels = 1;   // 3 if any image has colours
-  image::Size first;  // the first image's size
+  int channels = 1;     // 3 if any image has colours
+  image::Size first;    // the first image's size
+  int64_t example = 0;  // the number of the first image that has these channels
 };
 
 // `passes_over_bad`: images that can't be read count only where all of them are so.
@@ -31,8 +32,11 @@ ImagesFound look_at_images(const ImageSource& images, bool exif, bool passes_ove
     try {
       const image::ImageInfo& info =
           open_encoded(decoder, images.read(index, bytes), images.name_of(index), {.exif = exif});
-      if (!found) found = ImagesFound{.first = info.upright()};
-      found->channels = std::max(found->channels, info.channels);
+      if (!found) found = ImagesFound{.channels = info.channels, .first = info.upright(), .example = index};
+      if (info.channels > found->channels) {
+        found->channels = info.channels;
+        found->example = index;
+      }
     } catch (const DataError&) {
       if (!passes_over_bad) throw;
       if (bad == nullptr) bad = std::current_exception();
@@ -44,16 +48,46 @@ ImagesFound look_at_images(const ImageSource& images, bool exif, bool passes_ove
   return *found;
 }
 
+// Looks at all images for alpha. The first of another kind is named before training, and not in the midst of it.
+void check_alpha(const ImageSource& images, int channels, bool passes_over_bad) {
+  image::Decoder decoder;
+  std::vector<uint8_t> bytes;
+  for (int64_t index = 0; index < images.size(); ++index) {
+    const std::string name = images.name_of(index);
+    std::optional<image::ImageInfo> info;
+    try {
+      info = open_encoded(decoder, images.read(index, bytes), name);
+    } catch (const DataError&) {
+      if (!passes_over_bad) throw;
+    }
+    if (info) check_channels(*info, name, channels);
+  }
+}
+
+void check_alpha_once(const StoredData& stored, int channels, const OpenOptions& options, const Find& find) {
+  if (!image::has_alpha(channels)) return;
+  const bool passes = options.passes_over_bad;
+  options.on_one_rank([&] {
+    // What is found is kept for as long as the training files are the same.
+    find(cat("alpha-", channels, passes ? "-readable" : ""), [&] {
+      check_alpha(stored.train(), channels, passes);
+      return std::string("ok");
+    });
+    for (size_t part = 1; part < stored.parts.size(); ++part) check_alpha(*stored.parts[part].images, channels, passes);
+    return std::string("ok");
+  });
+}
+
 ImagesFound look_at_images_once(const ImageSource& images, const OpenOptions& options, const Find& find) {
   const bool turned = options.images.turns();
   const auto look = [&] {
     const ImagesFound found = look_at_images(images, turned, options.passes_over_bad);
-    return cat(found.channels, " ", found.first.width, " ", found.first.height);
+    return cat(found.channels, " ", found.first.width, " ", found.first.height, " ", found.example);
   };
-  const char* const name = turned ? "images-1" : "images-as-stored-1";
+  const char* const name = turned ? "images-2" : "images-as-stored-2";
   std::istringstream text(options.on_one_rank([&] { return find(name, look); }));
   ImagesFound found;
-  text >> found.channels >> found.first.width >> found.first.height;
+  text >> found.channels >> found.first.width >> found.first.height >> found.example;
   return found;
 }
 
@@ -79,11 +113,14 @@ data::Splits open_pairs(const OpenOptions& options) {
   };
   const ImagesFound images = look_at_images_once(stored.train(), options, find);
   const image::LabelMap labels = labels_of(stored.train(), options, find);
+  check_classes(stored.train(), labels, options);
   ImageSetup setup = pair_setup(options, sides_like(images.first, options));
-  setup.decode.channels = images.channels;
+  setup.decode.channels = options.channels.value_or(images.channels);
+  check_alpha_once(stored, setup.decode.channels, options, find);
   const auto test = stored.test();
-  return {.train = pair_dataset(stored.parts[0].images, labels, setup, true),
-          .test = test == nullptr ? nullptr : pair_dataset(test, labels, setup, false),
+  const std::string example = options.channels ? "" : stored.train().name_of(images.example);
+  return {.train = pair_dataset(stored.parts[0].images, labels, setup, true, example),
+          .test = test == nullptr ? nullptr : pair_dataset(test, labels, setup, false, example),
           .usual_validation = kUsualValidation};
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "lockstep/base/testing/refusal.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/datasets/testing/picture_files.h"
 #include "lockstep/image/mask_value.h"
@@ -57,6 +58,25 @@ TEST(OpenPairs, OpensOneFolder) {
   EXPECT_THAT(splits.train->description(), HasSubstr("standard: RandomResizedCrop 48 x 32"));
 }
 
+// The palette of these GIFs makes colours of the numbers.
+TEST(OpenPairs, TheMaskWithAClassTooManyIsNamed) {
+  const TempDir dir;
+  write_pairs(dir, "", 3, {96, 64});
+  const auto refused = [&](std::optional<int> classes) {
+    return lockstep::testing_support::refusal<ConfigError>(
+        [&] { open_pairs({.path = dir.path(), .size = 32, .threads = 2, .classes = classes}); });
+  };
+  EXPECT_EQ(refused(1), "") << "one output tells two values apart";
+  write_deep(dir, "masks/1_mask.gif", testing::text_of(image::testing_support::encode_gif(halves({96, 64}, 7))));
+  for (const int few : {1, 2}) {
+    EXPECT_THAT(refused(few), AllOf(HasSubstr(cat("--classes ", few, ": the masks have 3 values: ")),
+                                    HasSubstr("masks/1_mask.gif has #07f807 beside #00ff07, #01fe07; "),
+                                    HasSubstr("train with --classes 3 or more")));
+  }
+  EXPECT_EQ(refused(3), "");
+  EXPECT_EQ(refused(std::nullopt), "");
+}
+
 TEST(OpenPairs, AnImageThatCanNotBeReadIsPassedOverWhereThatIsAllowed) {
   const TempDir dir;
   write_pairs(dir, "", 3, {96, 64}, /*channels=*/1);
@@ -97,9 +117,9 @@ TEST(OpenPairs, LooksAtTheSameFilesOnce) {
   std::this_thread::sleep_for(std::chrono::milliseconds(2100));
   const OpenOptions first{.path = dir.path(), .size = 32, .findings = std::make_shared<data::Findings>()};
   const std::string looked = open_pairs(first).train->fingerprint(), text = first.findings->text();
-  const std::string sizes = " 1 64 64\n",
+  const std::string sizes = " 1 64 64 0\n",
                     values = cat(' ', image::mask_value(0, 255, 7), ' ', image::mask_value(1, 254, 7));
-  ASSERT_THAT(text, AllOf(HasSubstr("images-1 "), HasSubstr(sizes), HasSubstr("mask-values-1 "), HasSubstr(values)));
+  ASSERT_THAT(text, AllOf(HasSubstr("images-2 "), HasSubstr(sizes), HasSubstr("mask-values-1 "), HasSubstr(values)));
   const auto open_with = [&](const std::string& kept) {
     return open_pairs({.path = dir.path(), .size = 32, .findings = std::make_shared<data::Findings>(kept)}).train;
   };
@@ -131,9 +151,72 @@ TEST(OpenPairs, OpensTrainAndVal) {
 TEST(OpenPairs, HasOneChannelWhereAllImagesAreGrey) {
   const TempDir dir;
   write_pairs(dir, "", 2, {64, 64}, 1);
-  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 64}).train->sample_shape()[0], 1);
+  const auto grey = open_pairs({.path = dir.path(), .size = 64}).train;
+  EXPECT_EQ(grey->sample_shape()[0], 1);
+  EXPECT_THAT(grey->example(), ::testing::EndsWith("imgs/0.jpg"));
   write_deep(dir, "imgs/1.jpg", testing::jpeg({64, 64}));
-  EXPECT_EQ(open_pairs({.path = dir.path(), .size = 64}).train->sample_shape()[0], 3);
+  const auto coloured = open_pairs({.path = dir.path(), .size = 64}).train;
+  EXPECT_EQ(coloured->sample_shape()[0], 3);
+  EXPECT_THAT(coloured->for_evaluation()->example(), ::testing::EndsWith("imgs/1.jpg"));
+}
+
+// Of a picture whose alpha is 77.
+std::string png_with_alpha(image::Size size, int channels) {
+  image::Pixels pixels = image::testing_support::flat(size, channels, 20);
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = 0; x < size.width; ++x) pixels.at(x, y)[3] = 77;
+  }
+  return testing::text_of(image::encode_png(pixels));
+}
+
+void write_pairs_with_alpha(const TempDir& dir, int count, int channels) {
+  write_pairs(dir, "", count, {48, 32});
+  for (int i = 0; i < count; ++i) {
+    std::filesystem::remove(dir / cat("imgs/", i, ".jpg"));
+    write_deep(dir, cat("imgs/", i, ".png"), png_with_alpha({48, 32}, channels));
+  }
+}
+
+TEST(OpenPairs, AlphaIsAChannelWhereThatIsAskedFor) {
+  for (const int channels : {2, 4}) {
+    const TempDir dir;
+    write_pairs_with_alpha(dir, 3, channels);
+    const data::Splits splits = open_pairs({.path = dir.path(), .size = 32, .channels = channels});
+    EXPECT_EQ(splits.train->sample_shape(), (std::vector<int64_t>{channels, 32, 48}));
+    EXPECT_THAT(splits.train->transforms(), HasSubstr(", alpha"));
+    const auto plain = splits.train->for_evaluation();
+    const at::Tensor image = data::read_batch(*plain, std::vector<int64_t>{0}).data()[0];
+    EXPECT_TRUE(at::allclose(image[channels - 1], at::full({32, 48}, 77.0f / 255)));
+    EXPECT_EQ(splits.train->example(), "");  // all are read so
+  }
+}
+
+TEST(OpenPairs, AnImageWithoutTheAlphaThatIsAskedForIsNamedAtOnce) {
+  const TempDir dir;
+  write_pairs_with_alpha(dir, 3, 4);
+  EXPECT_THAT(data_error([&] { open_pairs({.path = dir.path(), .size = 32, .channels = 2}); }),
+              HasSubstr("imgs/0.png: the network has 2 input channels, and the image 4 with its transparency; save it "
+                        "in grey, or train with --channels 4"));
+  std::filesystem::remove(dir / "imgs/1.png");
+  write_deep(dir, "imgs/1.jpg", testing::jpeg({48, 32}));
+  EXPECT_THAT(data_error([&] { open_pairs({.path = dir.path(), .size = 32, .channels = 4}); }),
+              HasSubstr("imgs/1.jpg: the network has 4 input channels, and the image 3; save it with transparency"));
+}
+
+TEST(OpenPairs, AnImageWithAlphaIsNamedWithTheOptionThatTakesIt) {
+  const TempDir dir;
+  write_pairs_with_alpha(dir, 2, 4);
+  const auto splits = open_pairs({.path = dir.path(), .size = 32});
+  EXPECT_THAT(data_error([&] { data::read_batch(*splits.train, std::vector<int64_t>{0}); }),
+              HasSubstr("the network has 3 input channels, and the image 4 with its transparency; save it without, or "
+                        "train with --channels 4"));
+}
+
+TEST(OpenPairs, ImagesOfColoursAreReadAsGreyWhereThatIsAskedFor) {
+  const TempDir dir;
+  write_pairs(dir, "", 2, {48, 32});
+  const auto splits = open_pairs({.path = dir.path(), .size = 32, .channels = 1});
+  EXPECT_EQ(splits.train->sample_shape(), (std::vector<int64_t>{1, 32, 48}));
 }
 
 TEST(OpenPairs, RoundsSidesTo16) {

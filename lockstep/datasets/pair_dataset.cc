@@ -19,8 +19,8 @@ struct Desk : ReadingDesk {
 class PairDataset final : public data::Dataset {
  public:
   PairDataset(std::shared_ptr<const ImageSource> source, const image::LabelMap& labels, const ImageSetup& setup,
-              bool augmented)
-      : source_(std::move(source)), labels_(labels), renderer_(setup, augmented) {
+              bool augmented, std::string example)
+      : source_(std::move(source)), labels_(labels), renderer_(setup, augmented), example_(std::move(example)) {
     if (setup.encoded) throw ConfigError("images with masks are decoded on the host; use --decode host");
   }
 
@@ -41,7 +41,7 @@ class PairDataset final : public data::Dataset {
     stats.bytes += std::ssize(stored.image.bytes) + std::ssize(stored.mask.bytes);
     const image::DecodeOptions& options = renderer_.setup().decode;
     const std::string name = source_->name_of(index);
-    check_opaque(open_encoded(desk->image, stored.image, name, options), name, options.channels);
+    check_channels(open_encoded(desk->image, stored.image, name, options), name, options.channels);
     open_encoded(desk->mask, stored.mask, source_->mask_name_of(index), options);
     stats.decode_ns += monotonic_ns() - is_read;
     renderer_.render(*desk, &labels_, draw, rows, stats);
@@ -61,19 +61,21 @@ class PairDataset final : public data::Dataset {
     return names;
   }
   std::string name_of(int64_t index) const override { return source_->name_of(index); }
+  std::string example() const override { return example_; }
   void will_need(std::span<const int64_t> indices) const override { source_->will_need(indices); }
   bool decodes() const override { return true; }
   std::vector<Listed> listing() const override { return source_->listing(); }
 
   std::shared_ptr<const Dataset> for_evaluation() const override {
     if (!renderer_.augmented()) return nullptr;
-    return std::make_shared<PairDataset>(source_, labels_, renderer_.setup(), false);
+    return std::make_shared<PairDataset>(source_, labels_, renderer_.setup(), false, example_);
   }
 
  private:
   std::shared_ptr<const ImageSource> source_;
   image::LabelMap labels_;
   Renderer renderer_;
+  std::string example_;
   mutable FreeList<Desk> desks_;
 };
 
@@ -81,8 +83,8 @@ class PairDataset final : public data::Dataset {
 
 std::shared_ptr<const data::Dataset> pair_dataset(std::shared_ptr<const ImageSource> source,
                                                   const image::LabelMap& labels, const ImageSetup& setup,
-                                                  bool augmented) {
-  return std::make_shared<PairDataset>(std::move(source), labels, setup, augmented);
+                                                  bool augmented, std::string example) {
+  return std::make_shared<PairDataset>(std::move(source), labels, setup, augmented, std::move(example));
 }
 
 }  // namespace lockstep::datasets

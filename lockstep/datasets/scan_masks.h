@@ -23,6 +23,10 @@ using Find = std::function<std::string(const std::string& name, const data::Find
 // The classes of the values that the source knows, that `options` name, or that a scan finds: on one rank, for all.
 image::LabelMap labels_of(const ImageSource& source, const OpenOptions& options, const Find& find);
 
+// Throws ConfigError where the masks have more values than options.classes. It names the mask and the value with which
+// there are too many: it scans the masks again, on one rank.
+void check_classes(const ImageSource& source, const image::LabelMap& labels, const OpenOptions& options);
+
 // "masks: 0 -> class 0, 255 -> class 1".
 std::string text_of(const image::LabelMap& labels);
 

@@ -11,10 +11,10 @@ void WholeSample::open(int64_t index) {
   stored_ =
       source_.has_masks() ? source_.read_pair(index, memory_) : EncodedPair{source_.read(index, memory_.image), {}};
   image::DecodeOptions options = turned_;
-  options.channels = open_encoded(image_, stored_.image, name, options).channels;
-  if (options.channels == 1) open_encoded(image_, stored_.image, name, options);
+  const image::ImageInfo& info = open_encoded(image_, stored_.image, name, options);
+  options.channels = source_.has_masks() ? info.with_alpha() : info.channels;  // which may be one of the network's
+  if (options.channels != 3) open_encoded(image_, stored_.image, name, options);
   if (!source_.has_masks()) return;
-  check_opaque(image_.info(), name, options.channels);
   open_encoded(mask_, stored_.mask, source_.mask_name_of(index), options);
 }
 

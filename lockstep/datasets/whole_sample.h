@@ -22,7 +22,8 @@ class WholeSample {
   // Of the image. Its orientation is applied, the mask's follows it.
   const image::ImageInfo& info() const { return image_.info(); }
 
-  // Decodes the opened sample through `pipeline`, which draws nothing: to one channel if it is grey, else to three.
+  // Decodes the opened sample through `pipeline`, which draws nothing: to one channel if it is grey, else to three,
+  // and beside a mask with its alpha.
   // Throws as open() does, also for a mask of another size than its image and for one of more than 256 values.
   void decode(const image::Pipeline& pipeline);
   const image::Pixels& image() const { return sample_.image; }

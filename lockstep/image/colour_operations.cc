@@ -37,9 +37,9 @@ Table table_of(const Level& level) {
 }
 
 void look_up(Pixels& pixels, const Table& table) {
-  const int channels = pixels.channels();
+  const int colours = pixels.colours();
   for_each_pixel(pixels, [&](uint8_t* pixel) {
-    for (int c = 0; c < channels; ++c) pixel[c] = table[pixel[c]];
+    for (int c = 0; c < colours; ++c) pixel[c] = table[pixel[c]];
   });
 }
 
@@ -53,7 +53,7 @@ Histogram histogram_of(Pixels& pixels, int channel) {
 // Changes each channel by the table that `make` gives for its histogram.
 template <typename Make>
 void change_by_histogram(Pixels& pixels, const Make& make) {
-  for (int c = 0; c < pixels.channels(); ++c) {
+  for (int c = 0; c < pixels.colours(); ++c) {
     const Table table = make(histogram_of(pixels, c));
     for_each_pixel(pixels, [&](uint8_t* pixel) { pixel[c] = table[pixel[c]]; });
   }
@@ -112,14 +112,14 @@ void change_saturation(Pixels& pixels, double factor) {
 // The blurred image is Pillow's SMOOTH: the mean of 9 pixels, of which the middle one counts five times. Edges stay.
 void change_sharpness(Pixels& pixels, double factor, Pixels& copy) {
   copy.reshape(pixels.size(), pixels.channels());
-  const int step = pixels.step(), channels = pixels.channels(), f = fixed(factor);
+  const int step = pixels.step(), colours = pixels.colours(), f = fixed(factor);
   for (int y = 0; y < pixels.height(); ++y) {
     std::memcpy(copy.row(y), pixels.row(y), static_cast<size_t>(pixels.width()) * static_cast<size_t>(step));
   }
   for (int y = 1; y + 1 < pixels.height(); ++y) {
     for (int x = 1; x + 1 < pixels.width(); ++x) {
       const uint8_t *const above = copy.at(x, y - 1), *const here = copy.at(x, y), *const below = copy.at(x, y + 1);
-      for (int c = 0; c < channels; ++c) {
+      for (int c = 0; c < colours; ++c) {
         const int sum = above[c - step] + above[c] + above[c + step] + here[c - step] + 5 * here[c] + here[c + step] +
                         below[c - step] + below[c] + below[c + step];
         pixels.at(x, y)[c] = blended(here[c], (2 * sum + 13) / 26, f);

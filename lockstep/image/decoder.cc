@@ -42,8 +42,13 @@ struct Decoder::State {
         crop.height > upright.height - crop.y) {
       throw BugError(name, ": a crop that is not within the image");
     }
+    if (has_alpha(options.channels) && (!info.alpha || info.channels >= options.channels)) {
+      throw DataError(name, ": an image of ", info.channels,
+                      info.alpha ? " channels and alpha" : " channels without alpha", " where ", options.channels,
+                      " are asked for");
+    }
     const bool turns = info.orientation != 1, reduced = options.channels == 1 && info.channels == 3;
-    const int channels = info.channels == 1 && options.channels == 1 ? 1 : 3;
+    const int channels = reduced ? 3 : options.channels;
     Pixels& first = turns ? turned : reduced ? colours : out;
     if (info.orientation > 4) wanted = {wanted.height, wanted.width};
     Rect place = take().decode(stored_rect(crop, info.stored, info.orientation), wanted, channels, first);

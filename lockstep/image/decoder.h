@@ -22,7 +22,7 @@ enum class MaskTurn : uint8_t {
 };
 
 struct DecodeOptions {
-  int channels = 3;   // of the result: 1 or 3
+  int channels = 3;   // of the result: 1, 3, or, of an image with alpha, 2 or 4 with it
   bool exif = true;   // turn the image as its EXIF orientation says
   bool fast = false;  // scale JPEGs while decoding: other pixels, in less time
   MaskTurn mask_turn = MaskTurn::kBySize;

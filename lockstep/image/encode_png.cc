@@ -16,9 +16,10 @@ void check(int error) {
 }
 
 uint8_t colour_type_of(const Pixels& pixels, PngColour colour) {
-  const bool grey = pixels.channels() == 1;
+  const bool grey = pixels.channels() < 3;
   if (colour == PngColour::kPalette) return SPNG_COLOR_TYPE_INDEXED;
-  if (colour == PngColour::kAlpha) return grey ? SPNG_COLOR_TYPE_GRAYSCALE_ALPHA : SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
+  if (colour == PngColour::kAlpha || pixels.has_alpha())
+    return grey ? SPNG_COLOR_TYPE_GRAYSCALE_ALPHA : SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
   return grey ? SPNG_COLOR_TYPE_GRAYSCALE : SPNG_COLOR_TYPE_TRUECOLOR;
 }
 
@@ -42,7 +43,7 @@ std::vector<uint8_t> rows_of(const Pixels& pixels, const PngOptions& options) {
     samples.clear();
     for (int x = 0; x < pixels.width(); ++x) {
       const uint8_t* const pixel = pixels.at(x, y);
-      samples.insert(samples.end(), pixel, pixel + pixels.channels());
+      for (int c = 0; c < pixels.channels(); ++c) samples.push_back(pixel[pixels.byte_of(c)]);
       if (options.colour == PngColour::kAlpha) samples.push_back(128);
     }
     append_row(samples, options.bits, rows);

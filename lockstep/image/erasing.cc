@@ -36,7 +36,8 @@ class RandomErasing : public Transform {
     const auto rect = choose(sample.image.size(), random);
     if (!rect) return;
     Pixels& image = sample.image;
-    const int channels = image.channels();
+    const int colours = image.colours();
+    const bool of_grey = image.channels() < 3;
     const uint8_t grey = grey_of(options_.value.data());
     constexpr int64_t kPeriod = 1 << 21;  // noise repeats itself after so many pixels: a slot has 2^22 numbers
     const RandomStream begin = random;
@@ -46,10 +47,11 @@ class RandomErasing : public Transform {
         uint8_t* const pixel = image.at(x, y);
         if (pixels++ % kPeriod == 0) random = begin;
         const uint32_t noise = options_.noise ? random.bits() : 0;
-        for (int c = 0; c < channels; ++c) {
-          const uint8_t value = channels == 1 ? grey : options_.value[static_cast<size_t>(c)];
+        for (int c = 0; c < colours; ++c) {
+          const uint8_t value = of_grey ? grey : options_.value[static_cast<size_t>(c)];
           pixel[c] = options_.noise ? static_cast<uint8_t>(noise >> (8 * c)) : value;
         }
+        if (image.has_alpha()) pixel[3] = options_.noise ? static_cast<uint8_t>(noise >> 24) : 0;
       }
     }
   }

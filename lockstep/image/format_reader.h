@@ -25,8 +25,8 @@ class FormatReader {
   // Reads the header, and checks the limits. The orientation is what the file says.
   virtual ImageInfo open(const EncodedImage& image) = 0;
 
-  // Decodes at least the rectangle `crop` as `channels`, of which 1 is asked for grey images alone; returns where it is
-  // in `out`. For `wanted` see Decoder::decode.
+  // Decodes at least the rectangle `crop` as `channels`, of which 1 is asked for grey images alone, and 2 and 4 for
+  // those with alpha; returns where it is in `out`. For `wanted` see Decoder::decode.
   virtual Rect decode(const Rect& crop, Size wanted, int channels, Pixels& out) = 0;
 
   // Decodes the whole image as the values of a mask. Here: grey levels, or mask_value() of the colours.

@@ -24,6 +24,7 @@ struct ImageInfo {
   int bits = 8;                   // a channel
   const char* unusual = nullptr;  // a JPEG of a kind that decoders on GPUs don't take: "CMYK JPEG"
   Size upright() const;           // the size after orientation
+  int with_alpha() const { return channels + (alpha ? 1 : 0); }  // channels
 };
 
 // What an image may take. An image beyond it is refused before memory is taken.

@@ -39,10 +39,28 @@ uint32_t bits_of(float value, Type type) {
   }
 }
 
-using Bits = std::array<std::array<uint32_t, 256>, 3>;
+using Bits = std::array<std::array<uint32_t, 256>, 4>;
+
+// Of an image with alpha.
+template <typename T>
+void store_with_alpha(const Pixels& from, const Bits& bits, T* to, bool channels_last) {
+  const int width = from.width(), height = from.height(), channels = from.channels();
+  const ptrdiff_t plane = ptrdiff_t{width} * height;
+  const ptrdiff_t next_pixel = channels_last ? channels : 1, next_channel = channels_last ? 1 : plane;
+  for (int y = 0; y < height; ++y) {
+    const uint8_t* pixel = from.row(y);
+    for (int x = 0; x < width; ++x, pixel += 4, to += next_pixel) {
+      for (int c = 0; c < channels; ++c) {
+        const int byte = from.byte_of(c);
+        to[c * next_channel] = static_cast<T>(bits[static_cast<size_t>(byte)][pixel[byte]]);
+      }
+    }
+  }
+}
 
 template <typename T>
 void store_as(const Pixels& from, const Bits& bits, T* to, bool channels_last) {
+  if (from.has_alpha()) return store_with_alpha(from, bits, to, channels_last);
   const int width = from.width(), height = from.height();
   const size_t plane = static_cast<size_t>(width) * static_cast<size_t>(height);
   for (int y = 0; y < height; ++y) {
@@ -68,11 +86,11 @@ void store_as(const Pixels& from, const Bits& bits, T* to, bool channels_last) {
 }  // namespace
 
 NormalizeTable::NormalizeTable(const Normalize& normalize, Type type) : type_(type) {
-  for (size_t c = 0; c < 3; ++c) {
-    if (!(normalize.std[c] > 0))
-      throw ConfigError("normalising: a standard deviation of ", normalize.std[c], ": it is above 0");
+  for (size_t c = 0; c < bits_.size(); ++c) {
+    const float mean = c < 3 ? normalize.mean[c] : 0, std = c < 3 ? normalize.std[c] : 1;
+    if (!(std > 0)) throw ConfigError("normalising: a standard deviation of ", std, ": it is above 0");
     for (uint32_t v = 0; v < 256; ++v) {
-      const float value = (static_cast<float>(v) / 255 - normalize.mean[c]) / normalize.std[c];
+      const float value = (static_cast<float>(v) / 255 - mean) / std;
       bits_[c][v] = type == Type::kU8 ? v : bits_of(value, type);
     }
   }
@@ -92,8 +110,8 @@ void NormalizeTable::store(const Pixels& from, void* to, bool channels_last) con
 void NormalizeTable::entries(int channels, void* to) const {
   const size_t size = type_ == Type::kU8 ? 1 : type_ == Type::kF32 ? 4 : 2;
   auto* bytes = static_cast<char*>(to);
-  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
-    for (const uint32_t entry : bits_[c]) {
+  for (int c = 0; c < channels; ++c) {
+    for (const uint32_t entry : bits_[static_cast<size_t>(byte_of(c, channels))]) {
       std::memcpy(bytes, &entry, size);  // its lowest bytes come first
       bytes += size;
     }

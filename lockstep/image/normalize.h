@@ -10,7 +10,7 @@ namespace lockstep::image {
 
 enum class Type : uint8_t { kU8, kF32, kBf16, kF16 };
 
-// Of values from 0 to 1.
+// Of values from 0 to 1. Alpha stays as it is.
 struct Normalize {
   std::array<float, 3> mean{0, 0, 0}, std{1, 1, 1};
 };
@@ -30,7 +30,7 @@ class NormalizeTable {
 
  private:
   Type type_;
-  std::array<std::array<uint32_t, 256>, 3> bits_;  // an entry's bits, in its lowest bytes
+  std::array<std::array<uint32_t, 256>, 4> bits_;  // of a pixel's bytes: an entry's bits, in its lowest bytes
 };
 
 // Writes class numbers as [height, width] of int64.

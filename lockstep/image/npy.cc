@@ -78,10 +78,11 @@ ImageInfo NpyReader::open(const EncodedImage& image) {
     throw DataError(name_, ": an array of ", shown(type.substr(0, std::min(type.find('\'', 1), kMostShown) + 1)),
                     " where whole numbers are expected; save it as uint8: array.astype('uint8')");
   }
-  const bool is_image = shape.size() == 2 || (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4));
+  const bool is_image = shape.size() == 2 || (shape.size() == 3 && shape[2] <= 4);
   if (!is_image) {
     throw DataError(name_, ": an array of ", shape.size(),
-                    " dimensions that is no image; expected is (height, width) or (height, width, 3)");
+                    " dimensions that is no image; expected is (height, width) or (height, width, 3), with alpha "
+                    "(height, width, 2) or (height, width, 4)");
   }
   size_ = {shape[1], shape[0]};
   channels_ = shape.size() == 2 ? 1 : shape[2];
@@ -99,8 +100,8 @@ ImageInfo NpyReader::open(const EncodedImage& image) {
   step_channel_ = item_ * (columns_first ? height * width : 1);
   return {.format = Format::kNpy,
           .stored = size_,
-          .channels = channels_ == 1 ? 1 : 3,
-          .alpha = channels_ == 4,
+          .channels = channels_ < 3 ? 1 : 3,
+          .alpha = has_alpha(channels_),
           .bits = static_cast<int>(8 * item_)};
 }
 
@@ -110,7 +111,7 @@ Rect NpyReader::decode(const Rect& crop, Size /*wanted*/, int channels, Pixels& 
                     " where uint8 is expected; save it as array.astype('uint8')");
   }
   out.reshape(crop.size(), channels);
-  const int next = channels_ == 1 ? 0 : 1;
+  const int next = channels_ < 3 ? 0 : 1;
   const auto value = [&](int x, int y, int channel) {
     const uint8_t stored = *at(crop.x + x, crop.y + y, channel);
     return kind_ == 'b' ? static_cast<uint8_t>(stored == 0 ? 0 : 255) : stored;
@@ -122,7 +123,7 @@ Rect NpyReader::decode(const Rect& crop, Size /*wanted*/, int channels, Pixels& 
       if (channels == 1) continue;
       to[1] = value(x, y, next);
       to[2] = value(x, y, 2 * next);
-      to[3] = 255;
+      to[3] = out.has_alpha() ? value(x, y, channels_ - 1) : 255;
     }
   }
   return {0, 0, crop.width, crop.height};

@@ -18,9 +18,17 @@ struct Rect {
   bool operator==(const Rect&) const = default;
 };
 
-// An image of one channel (grey levels, class numbers), a byte a pixel, or of three, four bytes a pixel: R, G, B and
-// one that says nothing. Rows begin at 64-byte marks and may be read 64 bytes past their end. The memory is kept for
-// smaller images, unless it is more than 64 MiB and four times what they need. One thread at a time.
+// Of images of 1 to 4 channels: whether the last one is alpha.
+constexpr bool has_alpha(int channels) { return channels % 2 == 0; }
+// The byte of a pixel that is a channel, of four bytes where there is more than one.
+constexpr int byte_of(int channel, int channels) {
+  return has_alpha(channels) && channel == channels - 1 ? 3 : channel;
+}
+
+// An image of one channel (grey levels, class numbers), a byte a pixel, or of more, four bytes a pixel: R, G, B and
+// alpha. Of two channels R, G and B are the grey level, each of them; of three alpha says nothing. Rows begin at
+// 64-byte marks and may be read 64 bytes past their end. The memory is kept for smaller images, unless it is more than
+// 64 MiB and four times what they need. One thread at a time.
 class Pixels {
  public:
   Pixels() = default;
@@ -31,6 +39,10 @@ class Pixels {
   int width() const { return size_.width; }
   int height() const { return size_.height; }
   int channels() const { return channels_; }
+  // The bytes at a pixel's beginning that a change of its colours changes.
+  int colours() const { return channels_ == 1 ? 1 : 3; }
+  bool has_alpha() const { return image::has_alpha(channels_); }
+  int byte_of(int channel) const { return image::byte_of(channel, channels_); }
   bool empty() const { return size_.width == 0 || size_.height == 0; }
   int step() const { return channels_ == 1 ? 1 : 4; }  // bytes a pixel
   ptrdiff_t stride() const { return stride_; }         // bytes a row

@@ -16,7 +16,9 @@ Pixels from_planes(const Value* planes, Size size, int channels, Level level) {
   for (int y = 0; y < size.height; ++y) {
     for (int x = 0; x < size.width; ++x) {
       const Value* const values = planes + int64_t{y} * size.width + x;
-      for (int c = 0; c < channels; ++c) pixels.at(x, y)[c] = level(values[c * plane]);
+      uint8_t* const pixel = pixels.at(x, y);
+      if (channels == 2) pixel[1] = pixel[2] = level(values[0]);
+      for (int c = 0; c < channels; ++c) pixel[pixels.byte_of(c)] = level(values[c * plane]);
     }
   }
   return pixels;

@@ -82,11 +82,11 @@ struct PngReader::State {
   }
 
   // Reads whole rows, the first `skip` of them in vain.
-  void read_rows(int format, int skip, int rows, const auto& row_of) const {
+  void read_rows(int format, int flags, int skip, int rows, const auto& row_of) const {
     size_t bytes = 0;
     check(spng_decoded_image_size(context.get(), format, &bytes));
     bytes /= header.height;
-    check(spng_decode_image(context.get(), nullptr, 0, format, SPNG_DECODE_PROGRESSIVE));
+    check(spng_decode_image(context.get(), nullptr, 0, format, flags | SPNG_DECODE_PROGRESSIVE));
     for (int y = -skip; y < rows; ++y) {
       const int error = spng_decode_row(context.get(), row_of(std::max(y, 0)), bytes);
       if (error != SPNG_EOI) check(error);  // which follows the last row
@@ -94,11 +94,11 @@ struct PngReader::State {
   }
 
   // The whole image, rows without gaps: of interlaced ones no part can be read alone.
-  void read_whole(int format) {
+  void read_whole(int format, int flags = 0) {
     size_t bytes = 0;
     check(spng_decoded_image_size(context.get(), format, &bytes));
     set_size(memory, bytes);
-    check(spng_decode_image(context.get(), memory.data(), bytes, format, 0));
+    check(spng_decode_image(context.get(), memory.data(), bytes, format, flags));
   }
 
   size_t row_bytes() const { return memory.size() / header.height; }
@@ -146,13 +146,14 @@ Rect PngReader::decode(const Rect& crop, Size /*wanted*/, int channels, Pixels& 
   const bool plain_grey = header.color_type == SPNG_COLOR_TYPE_GRAYSCALE && header.bit_depth <= 8;
   const int format = channels == 1 && plain_grey ? SPNG_FMT_G8 : SPNG_FMT_RGBA8;
   const int step = format == SPNG_FMT_G8 ? 1 : 4;
+  const int flags = has_alpha(channels) ? SPNG_DECODE_TRNS : 0;
   const int width = static_cast<int>(header.width);
   if (header.interlace_method == 0 && step == (channels == 1 ? 1 : 4)) {
     out.reshape({width, crop.height}, channels);
-    state.read_rows(format, crop.y, crop.height, [&](int y) { return out.row(y); });
+    state.read_rows(format, flags, crop.y, crop.height, [&](int y) { return out.row(y); });
     return {crop.x, 0, crop.width, crop.height};
   }
-  state.read_whole(format);
+  state.read_whole(format, flags);
   out.reshape(crop.size(), channels);
   for (int y = 0; y < crop.height; ++y) {
     const uint8_t* from =

@@ -7,8 +7,9 @@
 
 namespace lockstep::image {
 
-// Inflates the rows down to a crop's last one alone. Transparency is ignored; of 16 bits the upper 8 are taken. The
-// values of a mask are the numbers of a palette, or grey levels, of which 16 bits are kept.
+// Inflates the rows down to a crop's last one alone. Transparency is alpha where that is asked for, and else ignored;
+// of 16 bits the upper 8 are taken. The values of a mask are the numbers of a palette, or grey levels, of which 16 bits
+// are kept.
 class PngReader : public FormatReader {
  public:
   PngReader();

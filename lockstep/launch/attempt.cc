@@ -26,11 +26,6 @@ std::atomic<int64_t> launcher_lease_until_ns = 0;  // as the board's of the same
 
 constexpr int kPatienceMs = 200;  // for processes that a rank has started and left behind at the end of a run
 
-// The number of a local rank in the world, which may have other nodes.
-int rank_in_world(const RunSpec& spec, int local_rank) {
-  return local_rank + (spec.layout ? spec.layout->first_rank : 0);
-}
-
 }  // namespace
 
 Attempt::Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& terminal, Stop& stop, KeptSlots* slots)
@@ -46,7 +41,7 @@ Attempt::Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& te
       failure_(assignment.nproc, spec.save_patience_ns) {
   if (slots_ != nullptr) slots_->begin_attempt(board_, assignment_.nproc);
   board_->saved.set(assignment_.saved);
-  watch_.emplace(*board_, spec_.timeout_ns, rank_in_world(spec_, 0));
+  watch_.emplace(*board_, spec_.timeout_ns, rank_in_world(0));
   started_ns_ = board_->running_ns();
 }
 
@@ -61,13 +56,14 @@ void Attempt::run(const std::vector<std::string>& command, SignalWatch& signals)
     if (group_->wait(signals.descriptor(), wait_ms(), [this](RankProcess& p) { on_end(p); })) on_signals(signals);
     tell_of_first_step();
     if (slots_ != nullptr) slots_->watch_folder();
+    end_others_in_stop();
     stop_others();
     end_grace();
     watch();
   }
   asked_others_ns_ = 0;  // this process may have stood still for longer than its lease
   ask_others();
-  if (slots_ != nullptr && failure_.begun() && !must_not_write_) slots_->hold_folder();
+  if (slots_ != nullptr && ended_badly() && !must_not_write_) slots_->hold_folder();
   await_saves(signals);
   save_snapshot(signals);
   group_->finish(failure_.begun() || stop_.request.asked() ? 0 : kPatienceMs);
@@ -129,11 +125,26 @@ void Attempt::on_end(RankProcess& process) {
   process.status = status_of(said, *process.status);
   const bool failed = note_end(said, *process.status);
   const bool was_asked = stop_.request.asked() && spec_.stop_by == StopBy::kSignal;
-  if (!failed || was_asked) return;
+  if (!failed) return;
+  const bool for_others = process.status->exit_code() == CommError::kExitCode;
+  // The first one that ends may have heard of it from one that unwinds yet, and will say whom it has missed.
+  if (for_others && !was_asked && !hang_ && (failed_for_others_ || !failure_.begun())) {
+    if (const auto hang = watch_->waited_for(running(), monotonic_ns())) return end_hang(*hang);
+  }
   if (failure_.begun()) return;
-  first_failure_ = cat("rank ", rank_in_world(spec_, process.rank), ' ', process.status->text());
-  failed_ns_ = process.ended_ns;
+  if (was_asked) return note_failure_in_stop(process);
+  failed_for_others_ = for_others;
+  note_first_failure(process);
   failure_.begin(monotonic_ns());
+  note_halted();
+}
+
+void Attempt::note_first_failure(const RankProcess& process) {
+  first_failure_ = cat("rank ", rank_in_world(process.rank), ' ', process.status->text());
+  failed_ns_ = process.ended_ns;
+}
+
+void Attempt::note_halted() {
   for (const auto& each : group_->ranks()) each->halted = !each->status && process_stopped(each->child.pid());
 }
 
@@ -163,6 +174,7 @@ void Attempt::pause(const SignalWatch& signals) {
   group_->signal_running(SIGSTOP);
   signals.stop_here();
   board_->paused_ns.fetch_add(monotonic_ns() - began_ns);
+  if (failed_in_stop_ns_ != 0) failed_in_stop_ns_ += monotonic_ns() - began_ns;
   group_->signal_running(SIGCONT);
   failure_.resumed(monotonic_ns());
   watch_->resumed(monotonic_ns());
@@ -174,46 +186,6 @@ void Attempt::resize() {
   if (columns == 0 || columns == board_->columns.load()) return;
   board_->columns.store(columns);
   group_->resize(columns);
-}
-
-void Attempt::on_stop_signal(int signal) {
-  // To other programs it may mean anything.
-  if (signal == SIGUSR1 && spec_.stop_by == StopBy::kSignal) return group_->signal_running(signal);
-  const auto meaning = stop_.request.take(signal);
-  if (meaning == StopRequest::Meaning::kTheSame) return;
-  stop_.signal = signal;
-  if (stop_.first_ns == 0) stop_.first_ns = monotonic_ns();
-  if (meaning == StopRequest::Meaning::kOnceMore) {
-    stop_.at_once = true;
-    stop_.failed_before = failure_.begun();
-    signal_all(SIGKILL);
-  } else if (spec_.stop_by == StopBy::kSignal) {
-    signal_all(signal);
-  } else {
-    board_->stop_requested.store(1);
-    if (!failure_.begun()) terminal_.say("stopping after this step, with a checkpoint; once more stops at once");
-  }
-  group_->signal_running(SIGCONT);  // a rank that somebody has stopped is to hear of it, too
-}
-
-// A rank that ends by this after another one's failure is not the cause.
-void Attempt::signal_all(int signal) {
-  if (!failure_.begun()) return group_->signal_running(signal);
-  for (size_t rank = 0; rank < group_->ranks().size(); ++rank) group_->stop(rank, signal);
-}
-
-void Attempt::stop_others() {
-  failure_.act(
-      *board_, monotonic_ns(), [&](size_t rank, int signal) { group_->stop(rank, signal); },
-      [this](size_t rank) { tell_of_save(rank); });
-}
-
-void Attempt::tell_of_save(size_t rank) {
-  if (std::exchange(told_of_save_, true)) return;
-  const std::string doing = board_->ranks[rank].doing.get();
-  terminal_.say(cat(first_failure_, "; waiting for rank ", rank_in_world(spec_, static_cast<int>(rank)), " (",
-                    doing.empty() ? "saving a checkpoint" : doing, "), for at most ",
-                    spec_.save_patience_ns / 1'000'000'000, " s without progress"));
 }
 
 void Attempt::tell_of_first_step() {
@@ -236,14 +208,26 @@ int Attempt::wait_ms() const {
 
 // Our ranks' main threads write it to their logs; other programs do with the signal what they like.
 void Attempt::ask_for_stacks() {
-  if (!spec_.own_workers) return group_->signal_running(SIGQUIT);
+  if (!spec_.own_workers) {
+    stop_.quit = true;
+    return group_->signal_running(SIGQUIT);
+  }
   for (const auto& each : group_->ranks()) ask_for_stack(*each);
 }
 
 void Attempt::ask_for_stack(const RankProcess& process) const {
-  const pid_t pid = process.child.pid();
-  const bool hears = board_->ranks[static_cast<size_t>(process.rank)].state.load() == RankState::kRunning;
-  if (spec_.own_workers && hears && !process.status) syscall(SYS_tgkill, pid, pid, SIGUSR2);
+  const BoardRank& rank = board_->ranks[static_cast<size_t>(process.rank)];
+  const pid_t pid = rank.pid.load();  // the program's, which a script may have started
+  const bool hears = rank.state.load() == RankState::kRunning && rank.writes_stack.load() != 0;
+  const bool is_of_rank = getpgid(pid) == process.child.pid();  // and no stranger with the number of one that has ended
+  if (hears && is_of_rank && !process.status) syscall(SYS_tgkill, pid, pid, SIGUSR2);
+}
+
+// By local rank, whether its process has not ended.
+std::vector<bool> Attempt::running() const {
+  std::vector<bool> running;
+  for (const auto& process : group_->ranks()) running.push_back(!process->status);
+  return running;
 }
 
 // Looks at the ranks' progress. One that hangs is killed, and has failed by that; the others are stopped as after any
@@ -254,9 +238,7 @@ void Attempt::watch() {
   constexpr int64_t kGapNs = 5'000'000'000;  // this process was frozen, and the ranks perhaps with it
   if (looked_ns_ != 0 && now_ns - looked_ns_ > kGapNs) watch_->resumed(now_ns);
   looked_ns_ = now_ns;
-  std::vector<bool> running;
-  for (const auto& process : group_->ranks()) running.push_back(!process->status);
-  const ProgressWatch::Findings found = watch_->look(running, now_ns);
+  const ProgressWatch::Findings found = watch_->look(running(), now_ns);
   for (const std::string& line : found.lines) terminal_.say(line);
   for (const int rank : found.stacks) ask_for_stack(*group_->ranks()[static_cast<size_t>(rank)]);
   if (found.hang) end_hang(*found.hang);
@@ -276,7 +258,7 @@ std::optional<MustEnd> Attempt::ask_others() {
   return must;
 }
 
-// No rank of this node has failed: none is the root cause.
+// No rank of this node has failed: none is the root cause, unless the others have ended because one hangs here.
 void Attempt::end_from_outside() {
   const auto asked = ask_others();
   if (!asked) return;
@@ -285,6 +267,8 @@ void Attempt::end_from_outside() {
   if (must.why.empty() || (stop_.request.asked() && !must.at_once)) return;
   if (!failure_.begun()) {
     terminal_.say(cat("ending the ranks of this node: ", must.why));
+    const auto hang = must.for_a_peer ? watch_->given_up_elsewhere(running(), monotonic_ns()) : std::nullopt;
+    if (hang) return end_hang(*hang);
     first_failure_ = must.why;
     failed_ns_ = board_->running_ns();
     failure_.begin(monotonic_ns());
@@ -296,28 +280,24 @@ void Attempt::end_from_outside() {
 void Attempt::end_hang(const ProgressWatch::Hang& hang) {
   hang_ = hang;
   board_->ranks[static_cast<size_t>(hang.rank)].fail(DesyncError::kExitCode, hang.error);
-  first_failure_ = cat("rank ", rank_in_world(spec_, hang.rank), " has hung");
-  failed_ns_ = board_->running_ns();
+  first_failure_ = cat("rank ", rank_in_world(hang.rank), " has hung");
+  if (!failure_.begun()) failed_ns_ = board_->running_ns();
   failure_.begin(monotonic_ns());
+  note_halted();
   group_->ranks()[static_cast<size_t>(hang.rank)]->child.signal_group(SIGKILL);
-}
-
-void Attempt::end_grace() {
-  if (spec_.grace_ns == 0 || stop_.first_ns == 0 || monotonic_ns() - stop_.first_ns < spec_.grace_ns) return;
-  if (std::exchange(stop_.out_of_grace, true)) return;
-  stop_.failed_before = failure_.begun();
-  signal_all(SIGKILL);
 }
 
 RankOutcome Attempt::outcome_of(const RankProcess& process) const {
   RankOutcome outcome = outcome_on(board_->ranks[static_cast<size_t>(process.rank)], *process.status);
-  outcome.rank = rank_in_world(spec_, process.rank);
+  outcome.rank = rank_in_world(process.rank);
   outcome.pid = process.child.pid();
   outcome.ended = static_cast<double>(process.ended_ns - started_ns_) * 1e-9;
   outcome.stopped = process.stopped;
   outcome.halted = process.halted;
   outcome.spared = failure_.has_spared(static_cast<size_t>(process.rank));
   outcome.trained = trained();
+  const bool by_itself = outcome.error.empty() && outcome.status.signal == 0;
+  outcome.lost_peer = by_itself && tells_of_lost_peer(process.output.last_lines());
   return outcome;
 }
 

@@ -34,9 +34,10 @@ struct Assignment {
 // That somebody wants the run to end. It spans all attempts.
 struct Stop {
   StopRequest request;
-  int64_t first_ns = 0;        // monotonic_ns() of the first request
-  int signal = 0;              // the last one that counted
-  bool at_once = false;        // the run was asked to stop once more
+  int64_t first_ns = 0;  // monotonic_ns() of the first request
+  int signal = 0;        // the last one that counted
+  bool quit = false;     // SIGQUIT was passed on to programs that are not ours, which end by it unless they handle it
+  bool at_once = false;  // the run was asked to stop once more
   bool out_of_grace = false;   // the ranks were killed for it
   bool failed_before = false;  // with either of these: a rank had failed by then, which the report tells
 };
@@ -58,7 +59,10 @@ class Attempt {
 
   // After run(): how the ranks ended.
   std::vector<RankOutcome> outcomes() const;
-  bool failed() const { return failure_.begun(); }
+  bool failed() const { return failure_.begun() && failed_in_stop_ns_ == 0; }  // before it was asked to stop, if it was
+  // Whether ranks that a signal was passed on to have failed by something else: by another signal, or so that others
+  // had to be ended.
+  bool failed_in_stop() const { return died_in_stop_ || (failure_.begun() && failed_in_stop_ns_ != 0); }
   bool trained() const { return assignment_.trained || board_->first_step_ns.load() != 0; }
   // The furthest step that a rank has done or that is saved; -1 where neither is known. `counts_steps`: it is known
   // that the ranks' program tells them, by an earlier attempt.
@@ -83,6 +87,8 @@ class Attempt {
   void let_go() { group_.reset(); }
 
  private:
+  // The number of a local rank in the world, which may have other nodes.
+  int rank_in_world(int local_rank) const { return local_rank + (spec_.layout ? spec_.layout->first_rank : 0); }
   void start_all(const std::vector<std::string>& command);
   void on_signals(SignalWatch& signals);
   void on_signal(const SignalWatch& signals, int signal);
@@ -95,7 +101,13 @@ class Attempt {
   void tell_of_save(size_t rank);
   void tell_of_first_step();
   int wait_ms() const;
+  bool ended_badly() const { return failure_.begun() || stop_.out_of_grace || failed_in_stop_ns_ != 0; }
   void end_grace();
+  std::vector<bool> running() const;
+  void note_first_failure(const RankProcess& process);
+  void note_failure_in_stop(const RankProcess& process);
+  void end_others_in_stop();
+  void note_halted();
   void watch();
   std::optional<MustEnd> ask_others();
   void end_from_outside();
@@ -123,6 +135,9 @@ class Attempt {
 
   std::optional<ProgressWatch> watch_;
   std::optional<ProgressWatch::Hang> hang_;  // that the launcher has ended
+  bool failed_for_others_ = false;           // the first rank that failed did so because it missed another one
+  int64_t failed_in_stop_ns_ = 0;            // monotonic_ns() of the first failure after a passed-on signal
+  bool died_in_stop_ = false;                // one of these was by a signal
   int64_t asked_others_ns_ = 0;              // monotonic_ns() of the last question whether the ranks must end
   bool must_not_write_ = false;              // others go on with the run
   int64_t looked_ns_ = 0;                    // monotonic_ns() of the last look at the ranks' progress

@@ -33,7 +33,7 @@ void Attempt::await_saves(SignalWatch& signals) {
 // The newest snapshot of ranks that have failed, or were killed when their grace was over. Where further attempts are
 // allowed, a disk that is full is tried again, for its owner may make room: the next attempt forgets what is in memory.
 void Attempt::save_snapshot(SignalWatch& signals) {
-  if (!failure_.begun() || slots_ == nullptr || must_not_write_) return;
+  if (!ended_badly() || slots_ == nullptr || must_not_write_) return;
   const double patience = spec_.max_restarts > 0 ? static_cast<double>(spec_.save_patience_ns) * 1e-9 : 0;
   const Stopwatch since_first;
   for (bool told = false; !stop_.at_once && slots_->keeper().at_rest();) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/lease.h"
 #include "lockstep/base/process_state.h"
@@ -68,10 +69,7 @@ int number_of_start(const std::optional<std::string>& start) {
   return number;
 }
 
-std::string own_command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+std::string own_command_line() { return file_content("/proc/self/cmdline").value_or(""); }
 
 // Words end with zeros there.
 std::string line_of(const std::string& command_line) {

@@ -57,7 +57,7 @@ int Launcher::try_until_done() {
   for (int number = 0;; ++number) {
     const Assignment next{number, nproc_, attempt_ ? attempt_->board().saved.get() : options_.saved,
                           attempt_ && attempt_->trained()};
-    if (number > 0) await_port();
+    if (number > 0) await_port(signals);
     attempt_.reset();  // its memory goes before that of the next is made
     if (!slots_ && options_.saves) slots_.emplace(options_.nproc, *options_.saves);
     attempt_ = std::make_unique<Attempt>(options_, next, terminal_, stop_, slots_ ? &*slots_ : nullptr);
@@ -74,13 +74,13 @@ int Launcher::try_until_done() {
 int Launcher::fixed_port() const { return options_.layout ? options_.layout->master_port : 0; }
 
 // A port that the last attempt's ranks had may be theirs for a moment yet.
-void Launcher::await_port() {
+void Launcher::await_port(const SignalWatch& signals) {
   constexpr std::chrono::seconds kPatience{10};
   constexpr std::chrono::milliseconds kLook{50};
   const int port = fixed_port();
   if (port == 0 || options_.layout->nodes > 1 || is_free_port(port)) return;
   terminal_.say(cat("waiting: port ", port, " (--master-port) is taken yet"));
-  for (const Deadline deadline(kPatience); !deadline.passed() && !is_free_port(port);)
+  for (const Deadline deadline(kPatience); !deadline.passed() && !signals.has_stop() && !is_free_port(port);)
     std::this_thread::sleep_for(kLook);
 }
 
@@ -124,10 +124,12 @@ int Launcher::conclude(bool* again) {
   const bool passed_on = stop_.request.asked() && options_.stop_by == StopBy::kSignal && !attempt_->failed();
   const bool ended_by_signal = (passed_on || stop_.at_once) && code != 0 && code != kExitStoppedOnRequest;
   if (stop_.out_of_grace && !stop_.failed_before && code != 0 && code != kExitStoppedOnRequest) return conclude_grace();
-  if (ended_by_signal && !stop_.failed_before) return 128 + stop_.signal;
+  if (ended_by_signal && !stop_.failed_before && !attempt_->failed_in_stop()) return 128 + stop_.signal;
   if (is_answer(code)) return code;
   const auto root = root_cause(outcomes);
   if (!root) return code;
+  ended_by_quit_ = stop_.quit && outcomes[*root].status.signal == SIGQUIT;
+  if (ended_by_quit_) return 128 + SIGQUIT;
   Report report = report_of(outcomes, *root);
   RestartPolicy::Verdict verdict = ask_policy(report);
   const bool stopped = verdict.again && stop_.request.asked();  // it ends where it would have gone on
@@ -173,7 +175,9 @@ RestartPolicy::Verdict Launcher::ask_policy(const Report& report) {
 bool Launcher::is_saved() const { return !attempt_->snapshot().empty() || !attempt_->newest_saved().empty(); }
 
 void Launcher::tell(const Report& report) {
-  plain_mistake_ = is_plain_mistake(report.outcomes[report.root]);
+  const RankOutcome& root = report.outcomes[report.root];
+  plain_mistake_ = is_plain_mistake(root);
+  would_fail_again_ = plain_mistake_ || policy_.would_repeat(root);
   if (!plain_mistake_) write_report_file(to_json(report));
   std::string text = to_text(report);
   text.pop_back();  // say() adds the newline

@@ -35,17 +35,19 @@ class Launcher {
 
   // After run(): the board as the last attempt's ranks left it.
   const Board& board() const { return attempt_->board(); }
-  // After run(): whether a signal has asked it to end.
-  bool was_asked_to_stop() const { return stop_.request.asked(); }
+  // After run(): whether a signal has asked it to end: also a passed-on SIGQUIT of which ranks have died.
+  bool was_asked_to_stop() const { return stop_.request.asked() || ended_by_quit_; }
   // After run(): the furthest step that is known of the last attempt; -1: none is.
   int64_t progress() const { return progress_; }
   // After run(): whether a mistake of the user's ended the run before it began.
   bool ended_by_plain_mistake() const { return plain_mistake_; }
+  // After run(): whether the failure that ended it would come again, on any node.
+  bool would_fail_again() const { return would_fail_again_; }
 
  private:
   int try_until_done();
   int fixed_port() const;
-  void await_port();
+  void await_port(const SignalWatch& signals);
   std::vector<std::string> command_of(const Assignment& next) const;
   int conclude(bool* again);
   int conclude_grace();
@@ -66,6 +68,8 @@ class Launcher {
   int nproc_;                         // of the next attempt
   std::string program_;               // what tells the ranks' program from another one of its name
   bool plain_mistake_ = false;
+  bool would_fail_again_ = false;
+  bool ended_by_quit_ = false;
   bool counts_steps_ = false;  // Attempt's, in one of them
   int64_t progress_ = -1;      // of the last attempt
 };

@@ -6,10 +6,12 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "lockstep/base/process_state.h"
@@ -112,6 +114,33 @@ TEST_F(LauncherTerminalTest, AProgramsTerminalFollowsTheLaunchers) {
   char shown[100] = {};
   EXPECT_GT(read(master.get(), shown, sizeof shown - 1), 0);
   EXPECT_STREQ(shown, "24 120\r\n24 50\r\n");
+}
+
+// Whatever a program does with its own terminal, and however the launcher ends.
+TEST_F(LauncherTerminalTest, TheTerminalIsLeftAsItWas) {
+  int primary = -1, secondary = -1;
+  ASSERT_EQ(openpty(&primary, &secondary, nullptr, nullptr, nullptr), 0);
+  const Descriptor master(primary), slave(secondary);
+  termios before{};
+  ASSERT_EQ(tcgetattr(slave.get(), &before), 0);
+  for (const int end : {0, SIGTERM, SIGKILL}) {
+    std::filesystem::remove(folder_ + "/pids/0");
+    Options options = shell(1, cat("stty raw -echo <&1; echo $$ >$FOLDER/pids/$RANK; sleep ", end == 0 ? 0 : 100));
+    options.lines_at_once = true;
+    const pid_t front = fork();
+    if (front == 0) {
+      options.out_fd = options.err_fd = slave.get();
+      _exit(Launcher(options).run());
+    }
+    pids(1);
+    if (end != 0) kill(front, end);
+    waitpid(front, nullptr, 0);
+    termios after{};
+    ASSERT_EQ(tcgetattr(slave.get(), &after), 0);
+    EXPECT_EQ(after.c_lflag, before.c_lflag) << end;
+    EXPECT_EQ(after.c_iflag, before.c_iflag) << end;
+    EXPECT_EQ(after.c_oflag, before.c_oflag) << end;
+  }
 }
 
 TEST_F(LauncherTerminalTest, OutputThatAFullDiskLosesIsAnErrorOrAWarning) {

@@ -139,6 +139,16 @@ void reap(pid_t pid) {
   }
 }
 
+// In words, by the errno of execve().
+std::string why_not_run(const std::string& program, int error) {
+  if (error == ENOENT && access(program.c_str(), X_OK) == 0) {
+    return "what its first line (#!) or its header names to run it is not there";
+  }
+  if (error != ENOEXEC) return errno_text(error);
+  return "it is no program of this machine, and names none to run it; begin it with #!/bin/sh, say, or write its "
+         "interpreter before it";
+}
+
 // Sets errno as access() does.
 bool can_run(const std::string& path) {
   struct stat file {};
@@ -186,10 +196,7 @@ Child::Child(const SpawnRequest& request) {
     reap(pid);
     if (failed.binding)
       throw IoError("can't bind ", program, " to CPUs ", ranges(request.cpus), ": ", errno_text(failed.error));
-    const bool is_there = failed.error == ENOENT && access(program.c_str(), X_OK) == 0;
-    throw ConfigError(
-        "can't run ", program, ": ",
-        is_there ? "what its first line (#!) or its header names to run it is not there" : errno_text(failed.error));
+    throw ConfigError("can't run ", program, ": ", why_not_run(program, failed.error));
   }
   pid_ = pid;
   out = std::move(output.read);

@@ -1,15 +1,16 @@
 #include "lockstep/launch/report.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/base/shown.h"
 
 namespace lockstep::launch {
@@ -81,7 +82,7 @@ std::string others(const Report& report) {
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
   std::string out;
   for (const auto& [text, ranks] : groups) {
-    out += cat(out.empty() ? "" : "; ", ranks.size() == 1 ? "rank " : "ranks ", lockstep::ranges(ranks), ' ', text);
+    out += cat(out.empty() ? "" : "; ", named_ranks(ranks), ' ', text);
   }
   return out;
 }
@@ -133,10 +134,21 @@ RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status) {
           .remedy = said.remedy.get()};
 }
 
+bool tells_of_lost_peer(const std::deque<RankOutput::LastLine>& lines) {
+  constexpr std::array<std::string_view, 9> kPhrases = {
+      "Connection closed by peer", "Connection reset by peer",     "Broken pipe",
+      "remote process exited",     "ConnectionResetError",         "ncclRemoteError",
+      "Timed out waiting",         "collective operation timeout", "NCCL communicator was aborted"};
+  const auto last = std::find_if(lines.rbegin(), lines.rend(), [](const auto& line) { return !line.text.empty(); });
+  return last != lines.rend() && std::any_of(kPhrases.begin(), kPhrases.end(), [&](std::string_view phrase) {
+           return last->text.find(phrase) != std::string::npos;
+         });
+}
+
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes) {
   std::optional<size_t> root;
   const auto rank_of_cause = [&](size_t i) {
-    const bool missed_a_peer = outcomes[i].status.exit_code() == CommError::kExitCode;
+    const bool missed_a_peer = outcomes[i].status.exit_code() == CommError::kExitCode || outcomes[i].lost_peer;
     return std::pair(missed_a_peer, outcomes[i].ended);
   };
   for (size_t i = 0; i < outcomes.size(); ++i) {
@@ -207,8 +219,7 @@ std::string to_text(const Report& report) {
 }
 
 void read_recorded_error(const std::string& path, Report& report) {
-  std::ifstream file(path);
-  const auto record = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto record = nlohmann::json::parse(file_content(path).value_or(""), nullptr, /*allow_exceptions=*/false);
   const auto text_at = [&record](const char* place) {
     const auto found = nlohmann::json::json_pointer(place);
     return record.is_object() && record.contains(found) && record[found].is_string() ? record[found].get<std::string>()

@@ -21,18 +21,23 @@ struct RankOutcome {
   int rank = 0;
   pid_t pid = 0;
   ExitStatus status;
-  double ended = 0;       // seconds since the run's start, without those of a pause (Ctrl-Z)
-  bool stopped = false;   // whether the launcher stopped it because another rank failed
-  bool halted = false;    // whether it was stopped by SIGSTOP or a debugger when another rank failed
-  bool spared = false;    // whether the launcher let it save first
-  bool trained = false;   // whether the run has done a step
-  uint64_t step = 0;      // this and the fields below are from the board
-  std::string doing;      // what the rank was doing
-  std::string error;      // the rank's own error, without "error: "
-  std::string role = {};  // BoardRank's
-  std::string overflow;   // the last step that its loss scaler skipped
-  std::string remedy;     // options that the command which goes on needs besides: "--skip-bad 4"
+  double ended = 0;        // seconds since the run's start, without those of a pause (Ctrl-Z)
+  bool stopped = false;    // whether the launcher stopped it because another rank failed
+  bool halted = false;     // whether it was stopped by SIGSTOP or a debugger when another rank failed
+  bool spared = false;     // whether the launcher let it save first
+  bool trained = false;    // whether the run has done a step
+  uint64_t step = 0;       // this and the fields below are from the board
+  std::string doing;       // what the rank was doing
+  std::string error;       // the rank's own error, without "error: "
+  std::string role = {};   // BoardRank's
+  std::string overflow;    // the last step that its loss scaler skipped
+  std::string remedy;      // options that the command which goes on needs besides: "--skip-bad 4"
+  bool lost_peer = false;  // tells_of_lost_peer() its last lines
 };
+
+// Whether the line that a program of any kind wrote last says that its connection to another one has broken, or that it
+// has waited in vain, as Gloo's, NCCL's and the system's errors do. Pure.
+bool tells_of_lost_peer(const std::deque<RankOutput::LastLine>& lines);
 
 // How a rank ended, from the board where its process's own end can't be known (ExitStatus::lost).
 ExitStatus status_of(const BoardRank& said, const ExitStatus& status);
@@ -44,8 +49,8 @@ bool note_end(BoardRank& said, const ExitStatus& status);
 RankOutcome outcome_on(const BoardRank& said, const ExitStatus& status);
 
 // The index of the rank whose failure explains the others'. Among the ranks that failed by themselves it is the first
-// that did not merely miss a peer (CommError), or else the first; where it only passes on what another rank has told
-// all ("rank 0: …", world/once.h), that one. Nothing if no rank failed.
+// that did not merely miss a peer (CommError, lost_peer), or else the first; where it only passes on what another rank
+// has told all ("rank 0: …", world/once.h), that one. Nothing if no rank failed.
 std::optional<size_t> root_cause(std::span<const RankOutcome> outcomes);
 
 // The exit code of the whole run: the root cause's, otherwise 75 if a rank stopped on request, otherwise 0.

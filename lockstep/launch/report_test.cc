@@ -42,6 +42,20 @@ TEST(RootCause, IsNotOneThatMissedItsPeer) {
   EXPECT_EQ(cause({ended(0, {.code = 69}, 2), ended(1, {.code = 69}, 1)}), 1u) << "unless nobody knows better";
 }
 
+// Of a program that is not ours its last lines tell, whose exit code may be anything.
+TEST(RootCause, IsNotOneWhoseLastLinesSayThatItsPeerIsGone) {
+  const auto says = [](RankOutcome outcome, const std::string& line) {
+    outcome.lost_peer = tells_of_lost_peer({{"Traceback (most recent call last):", true}, {line, true}});
+    return outcome;
+  };
+  const std::string gone =
+      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer";
+  EXPECT_EQ(cause({says(ended(0, {.code = 1}, 1), gone), says(ended(1, {.code = 1}, 2), "ValueError: bad batch")}), 1u);
+  EXPECT_EQ(cause({says(ended(0, {.code = 1}, 1), "ValueError: bad batch"), says(ended(1, {.code = 1}, 2), gone)}), 0u);
+  EXPECT_EQ(cause({says(ended(0, {.code = 1}, 2), gone), says(ended(1, {.code = 1}, 1), gone)}), 1u)
+      << "unless nobody knows better";
+}
+
 // As together() tells it to all ranks.
 TEST(RootCause, IsTheRankThatAnErrorOfAllNames) {
   std::vector<RankOutcome> outcomes = {ended(0, {.code = 65}, 2), ended(1, {.code = 65}, 1), ended(2, {.code = 65}, 3)};

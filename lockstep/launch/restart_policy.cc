@@ -7,11 +7,11 @@
 
 namespace lockstep::launch {
 
-// A wrong option, bad data and a disk that takes nothing are not mended by another attempt.
 bool RestartPolicy::would_repeat(const RankOutcome& root) const {
   constexpr std::array kLasting = {ConfigError::kExitCode, DataError::kExitCode, IoError::kExitCode};
-  return own_workers_ && root.status.signal == 0 &&
-         std::find(kLasting.begin(), kLasting.end(), root.status.exit_code()) != kLasting.end();
+  const int code = root.status.exit_code();
+  const bool is_ours = own_workers_ || (!root.error.empty() && code != IoError::kExitCode);
+  return is_ours && root.status.signal == 0 && std::find(kLasting.begin(), kLasting.end(), code) != kLasting.end();
 }
 
 std::optional<RestartPolicy::Verdict> RestartPolicy::next_after_taken_port() {

@@ -17,7 +17,8 @@ class RestartPolicy {
   // So many ports that are taken in a row are no chance.
   static constexpr int kMostTakenPorts = 5;
 
-  // `own_workers`: the exit codes are this project's, of which some say that the same would happen again.
+  // `own_workers`: all exit codes are this project's; else only those of ranks that have told an error, and a file or a
+  // disk that fails there may do better on another node, or in another attempt.
   RestartPolicy(int max_restarts, bool own_workers) : max_restarts_(max_restarts), own_workers_(own_workers) {}
 
   struct Verdict {
@@ -36,12 +37,13 @@ class RestartPolicy {
   // The next attempt is another one, with fewer ranks: what the last ones got no further than does not count for it.
   void forgive() { without_progress_ = 0; }
 
+  // Whether another attempt would end in the same way: by a wrong option, bad data, or a disk that takes nothing.
+  bool would_repeat(const RankOutcome& root) const;
+
   int restarts() const { return restarts_; }                  // that were granted
   int without_progress() const { return without_progress_; }  // attempts in a row, the last one among them
 
  private:
-  bool would_repeat(const RankOutcome& root) const;
-
   int max_restarts_;
   bool own_workers_;
   int restarts_ = 0;

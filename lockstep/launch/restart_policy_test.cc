@@ -78,7 +78,11 @@ TEST(RestartPolicy, WhatWouldHappenAgainIsNotTried) {
   for (const int code : {ConfigError::kExitCode, DataError::kExitCode, IoError::kExitCode}) {
     EXPECT_THAT(RestartPolicy(3, true).next(ended(code), 10).text, HasSubstr("would end in the same way")) << code;
     EXPECT_FALSE(RestartPolicy(3, true).next(ended(code), 10).again) << code;
-    EXPECT_TRUE(RestartPolicy(3, false).next(ended(code), 10).again) << "another program's codes mean other things";
+    RankOutcome root = ended(code);
+    const bool may_mend = code == IoError::kExitCode;
+    EXPECT_EQ(RestartPolicy(3, false).next(root, 10).again, may_mend) << "who tells an error has this project's codes";
+    root.error.clear();
+    EXPECT_TRUE(RestartPolicy(3, false).next(root, 10).again) << "another program's codes mean other things";
   }
   EXPECT_TRUE(RestartPolicy(3, true).next(ended(CommError::kExitCode), 10).again);
 }

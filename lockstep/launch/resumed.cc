@@ -4,8 +4,10 @@
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/config/inputs.h"
+#include "lockstep/config/toml_file.h"
 #include "lockstep/launch/runs_root.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/folder/run_folder.h"
@@ -146,6 +148,24 @@ std::string guess_resumed_config(const train::TrainOptions& options, const std::
     if (found.empty()) throw;
     return found;
   }
+}
+
+std::string same_load(const std::string& load, const std::string& folder,
+                      const std::function<void(const std::string&)>& warn) {
+  const std::string config = train::RunFiles{folder}.config();
+  if (load.empty() || !is_folder(load) || !is_there(config)) return load;
+  std::string first;
+  try {
+    for (const config::GivenOption& option : config::read_any_toml(config)) {
+      if (option.name == "load") first = option.value;
+    }
+  } catch (const ConfigError&) {  // the attempt has ended while it wrote the file: nothing was loaded yet
+    return load;
+  }
+  if (!train::same_place(train::run_of(first), load)) return load;
+  if (is_there(first)) return first;
+  warn(cat("--load ", load, ": ", first, ", with which the run began, is gone; it begins anew with the newest there"));
+  return load;
 }
 
 }  // namespace lockstep::launch

@@ -63,4 +63,9 @@ std::string find_resumed_config(const train::TrainOptions& options, const Start&
 std::string guess_resumed_config(const train::TrainOptions& options, const std::string& runs_root = "runs",
                                  const std::vector<LaunchedJob>& jobs = find_jobs());
 
+// --load's value for a further attempt of the run in `folder`: the file that the run's config.toml names, where `load`
+// is a folder, for that may hold newer checkpoints by now. `warn` gets a line where that file is gone.
+std::string same_load(const std::string& load, const std::string& folder,
+                      const std::function<void(const std::string&)>& warn);
+
 }  // namespace lockstep::launch

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/path_kind.h"
@@ -101,16 +102,6 @@ std::string other_line(const std::vector<train::JobCommand>& earlier, const std:
 bool is_newest_command_of(const std::vector<LaunchedJob>& jobs, const std::vector<train::JobCommand>& commands) {
   const auto same = find_earlier_command(commands, jobs);
   return same && *same == commands.front();
-}
-
-// A folder that `--load` takes (docs/checkpoints.md).
-bool holds_safetensors(const std::string& path) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -274,18 +265,16 @@ void RunDirectory::warn(const Logger& log) const {
 void go_on(train::TrainOptions& options, const std::string& folder, const std::optional<std::string>& resume) {
   options.out = folder;
   options.resume = resume;
-  if (!options.resume || options.load.empty()) return;
-  options.loaded = std::exchange(options.load, "");
-  options.strip_prefix.clear();  // they speak of that file
-  options.ignore_unknown = false;
+  if (!options.resume || options.weights.load.empty()) return;
+  options.loaded = std::exchange(options.weights, {});
 }
 
 void check_inputs(const train::TrainOptions& options) {
   if (!options.data.path.empty()) {
     config::require_there("--data", options.data.path, "; leave --data out to train on data made on the spot");
   }
-  if (!options.load.empty() && !holds_safetensors(options.load)) {
-    config::require_file("--load", options.load, "; expected a checkpoint (.pt, .safetensors)");
+  if (!options.weights.load.empty()) {
+    config::require_there("--load", options.weights.load, "; expected a checkpoint (.pt, .safetensors) or a run");
   }
 }
 

@@ -151,16 +151,21 @@ TEST_F(RunDirectoryTest, AFailureLeavesNothingBehind) {
 
 TEST_F(RunDirectoryTest, ARunThatGoesOnTakesNoOtherWeights) {
   auto run = prepare();
-  options_.load = "weights.pt";
+  options_.weights.load = "weights.pt";
   go_on(options_, run.path(), run.resume());
   EXPECT_EQ(options_.out, run.path());
-  EXPECT_EQ(options_.load, "weights.pt");
+  EXPECT_EQ(options_.weights.load, "weights.pt");
   options_.out.clear();
   options_.resume = make_run(root_ + "/old");
   const auto old = prepare();
+  options_.weights.average = train::TakesAverage::kOn;
+  options_.weights.partly = true;
   go_on(options_, old.path(), old.resume());
-  EXPECT_EQ(options_.load, "");
-  EXPECT_EQ(options_.loaded, "weights.pt");
+  EXPECT_EQ(options_.weights.load, "");
+  EXPECT_EQ(options_.loaded.load, "weights.pt");
+  EXPECT_TRUE(options_.loaded.average == train::TakesAverage::kOn && options_.loaded.partly);
+  EXPECT_FALSE(options_.weights.average == train::TakesAverage::kOn || options_.weights.partly)
+      << "without --load they are refused";
 }
 
 TEST_F(RunDirectoryTest, ResumesInPlaceFromTheNewest) {
@@ -278,12 +283,12 @@ TEST_F(RunDirectoryTest, InputsMustBeThere) {
   options_.data.path = touch(root_ + "/file");
   EXPECT_NO_THROW(check_inputs(options_)) << "the recipe judges what is in it";
   options_.data.path.clear();
-  options_.load = root_ + "/file";
+  options_.weights.load = root_ + "/file";
   EXPECT_NO_THROW(check_inputs(options_));
-  options_.load = root_ + "/none.pt";
+  options_.weights.load = root_ + "/none.pt";
   EXPECT_THROW(check_inputs(options_), ConfigError);
-  options_.load = root_;
-  EXPECT_THROW(check_inputs(options_), ConfigError);
+  options_.weights.load = root_;
+  EXPECT_NO_THROW(check_inputs(options_)) << "the ranks look for a checkpoint in it";
 }
 
 TEST_F(RunDirectoryTest, AResumedRunsFileIsFound) {

@@ -20,8 +20,9 @@ enum class StopBy { kBoard, kSignal };
 
 // Why ranks must end that have not failed: another node's have.
 struct MustEnd {
-  std::string why;       // for people; "": they may go on
-  bool at_once = false;  // they must not write anything any more
+  std::string why;          // for people; "": they may go on
+  bool at_once = false;     // they must not write anything any more
+  bool for_a_peer = false;  // the others have given up waiting for a rank, which may be one of these
   // Until when they may replace files of the run, if they hear nothing later: monotonic_ns(); 0: for ever.
   int64_t lease_until_ns = 0;
 };
@@ -57,6 +58,9 @@ struct RunSpec {
   std::optional<checkpoint::Keeper::Options> saves = {};
   int64_t timeout_ns = 0;  // without progress, after which ranks have hung and are ended; 0: they are waited for
   int64_t grace_ns = 0;    // from a request to stop on, after which ranks are killed; 0: as long as they take
+  // Without a grace, of programs that got the signal: how long the others, which may wait for it, are left alone once
+  // one has failed; they are ended as after any failure then. torchrun's 30 s.
+  int64_t grace_of_others_ns = 30'000'000'000;
   // Whether lines come as they are printed. On a terminal the ranks' standard output is a pseudo-terminal; elsewhere
   // the environment asks for lines, and programs that use Lockstep or Python write them.
   bool lines_at_once = false;

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/train/folder/run_folder.h"
 
 namespace lockstep::launch {
@@ -28,15 +29,6 @@ int number_of(const fs::path& folder) {
 std::string without_last_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
-}
-
-std::vector<fs::path> entries_of(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code error;
-  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
-    out.push_back(each->path());
-  }
-  return out;
 }
 
 std::string newest_run(const std::string& root, const std::string& recipe) {

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace lockstep::launch {
 
@@ -14,9 +13,6 @@ int number_of(const std::filesystem::path& folder);
 
 // "runs/a" of "runs/a/".
 std::string without_last_slash(std::string path);
-
-// Returns the entries of a folder; none if it can't be read.
-std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 // Returns the newest run of the recipe under `root` that has a checkpoint. Throws ConfigError if there is none.
 std::string newest_run(const std::string& root, const std::string& recipe);

@@ -15,7 +15,7 @@ SignalWatch::SignalWatch() {
   sigaction(SIGCHLD, &usual, &child_before_);
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGTSTP, SIGWINCH, SIGCHLD}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGWINCH, SIGCHLD}) {
     struct sigaction current {};
     sigaction(signal, nullptr, &current);
     if (current.sa_handler != SIG_IGN) sigaddset(&watched, signal);
@@ -38,6 +38,13 @@ std::optional<int> SignalWatch::next() {
   signalfd_siginfo info{};
   if (read(descriptor_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return static_cast<int>(info.ssi_signo);
+}
+
+bool SignalWatch::has_stop() const {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+         sigismember(&pending, SIGHUP) == 1;
 }
 
 void SignalWatch::stop_here() const {

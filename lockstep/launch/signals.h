@@ -1,4 +1,5 @@
-// SIGINT, SIGTERM, SIGHUP, SIGQUIT (Ctrl-\), SIGUSR1, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a descriptor.
+// SIGINT, SIGTERM, SIGHUP, SIGQUIT (Ctrl-\), SIGUSR1, SIGUSR2, SIGTSTP (Ctrl-Z), SIGWINCH and SIGCHLD as events of a
+// descriptor.
 #pragma once
 
 #include <csignal>
@@ -22,6 +23,7 @@ class SignalWatch {
 
   int descriptor() const { return descriptor_.get(); }  // readable once a signal has come
   std::optional<int> next();                            // the next signal that has come; does not wait
+  bool has_stop() const;  // whether SIGINT, SIGTERM or SIGHUP is among those that next() will return
 
   // Stops this process as SIGTSTP does by itself, and returns when it goes on.
   void stop_here() const;

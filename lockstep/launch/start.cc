@@ -4,13 +4,14 @@
 
 #include <array>
 #include <ctime>
-#include <filesystem>
 #include <functional>
+#include <utility>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/path_kind.h"
 #include "lockstep/launch/detach.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/run_directory.h"
@@ -61,22 +62,32 @@ std::optional<checkpoint::Keeper::Options> saves_of(const train::TrainOptions& o
 }
 
 int train_in_folder(const std::string& rank_program, train::TrainCommand& command, const Start& start,
-                    Background* background) {
+                    Background* background, const OpenDashboard& open_dashboard) {
   train::TrainOptions& options = command.options();
   train::check_gpus(options.device, options.parallel.nproc, options.may_share_gpus());  // a driver may start threads
   auto run = RunDirectory::prepare(options, start);
   go_on(options, run.path(), run.resume());
   if (background != nullptr) enter_background(*background, run);
   run.warn(Logger::from_environment(""));
+  std::shared_ptr<void> dashboard;
+  try {
+    const auto port = std::exchange(options.dashboard, std::nullopt);  // which is none of the ranks' business
+    if (port) dashboard = open_dashboard(run.path(), *port, options.quiet);
+  } catch (const Error&) {
+    run.discard_if_unused();
+    throw;
+  }
   const parallel::ParallelOptions& processes = options.parallel;
   const train::FolderWatch folder(run.path());
+  const std::string load = options.weights.load;  // as it was given
   Launcher launcher(
       {.command = command_line(rank_program, command.arguments()),
        .command_again =
            [&](bool trained) {
              // What --resume named may have become a numbered checkpoint by now.
-             const bool gone = options.resume && !std::filesystem::exists(*options.resume);
+             const bool gone = options.resume && !is_there(*options.resume);
              if ((trained || gone) && train::holds_checkpoint(run.path())) go_on(options, run.path(), run.path());
+             if (!options.weights.load.empty()) options.weights.load = same_load(load, run.path(), start.say);
              return command_line(rank_program, command.arguments());
            },
        .saved = run.resume() ? cat("checkpoint ", *run.resume()) : "",
@@ -101,7 +112,7 @@ int train_in_folder(const std::string& rank_program, train::TrainCommand& comman
 
 }  // namespace
 
-int start_training(const std::string& rank_program, train::TrainCommand& command) {
+int start_training(const std::string& rank_program, train::TrainCommand& command, const OpenDashboard& open_dashboard) {
   train::TrainOptions& options = command.options();
   Start start = find_start(options);
   start.say = [](const std::string& line) { Logger::from_environment("").warning(line); };
@@ -110,11 +121,11 @@ int start_training(const std::string& rank_program, train::TrainCommand& command
     return 0;
   }
   check_inputs(options);
-  if (!options.detach) return train_in_folder(rank_program, command, start, nullptr);
+  if (!options.detach) return train_in_folder(rank_program, command, start, nullptr, open_dashboard);
   refuse_of_job(start);
   return in_background([&](Background& background) {
     options.detach = false;
-    return train_in_folder(rank_program, command, start, &background);
+    return train_in_folder(rank_program, command, start, &background, open_dashboard);
   });
 }
 

@@ -1,6 +1,8 @@
 // The commands that train and evaluate, for the process that starts their ranks on this machine and waits for them.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,11 +12,15 @@
 
 namespace lockstep::launch {
 
+// Opens what shows the run in a folder while it trains, at a port, 0: a free one, and returns what ends it when it is
+// destroyed. `quiet`: without a word.
+using OpenDashboard = std::function<std::shared_ptr<void>(const std::string& folder, int port, bool quiet)>;
+
 // `rank_program` is the path of the program that is started as each rank, with the command's own words. Each returns
 // the run's exit code, and throws ConfigError or IoError if no rank could be started. To be called on the main thread.
 
 // Prepares the run's folder, which then is in the options, and trains. `command` has been read.
-int start_training(const std::string& rank_program, train::TrainCommand& command);
+int start_training(const std::string& rank_program, train::TrainCommand& command, const OpenDashboard& open_dashboard);
 
 // Evaluates. `command` has been read.
 int start_evaluation(const std::string& rank_program, const train::EvalCommand& command);

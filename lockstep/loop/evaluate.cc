@@ -11,6 +11,7 @@
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/loop/chunk_sums.h"
+#include "lockstep/loop/weights_check.h"
 #include "lockstep/nn/eval_mode.h"
 #include "lockstep/parallel/threads.h"
 #include "lockstep/parallel/wrapped_networks.h"
@@ -50,6 +51,19 @@ std::vector<int64_t> versions_of(const std::vector<at::Tensor>& tensors) {
   std::vector<int64_t> versions;
   for (const at::Tensor& each : tensors) versions.push_back(each.is_inference() ? 0 : each._version());
   return versions;
+}
+
+// A rank that has put other weights in, as the average that it alone keeps, would measure another network.
+void check_same_weights(parallel::DistributedDataParallel& ddp) {
+  comm::Communicator& comm = ddp.world().communicator();
+  if (comm.size() == 1) return;
+  const auto hashes = comm::gather_texts(comm, ddp.has_equal_weights() ? hash_of_weights(ddp.module()) : "");
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0] || hashes[rank].empty() || hashes[0].empty()) continue;
+    throw ConfigError("evaluate: the network's weights on rank ", rank,
+                      " differ from rank 0's; they were changed on some ",
+                      "ranks only, as by averages that are kept or put in on one; do it on all");
+  }
 }
 
 }  // namespace
@@ -104,6 +118,7 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
                   EvaluateOptions options) {
   ddp.sync_buffers();  // a forward outside of run() may have changed them
+  check_same_weights(ddp);
   const nn::EvalMode eval({&ddp.module()});
   const auto parameters = ddp.module().parameters();
   options.device = parameters.empty() ? c10::Device(c10::kCPU) : parameters.front().device();

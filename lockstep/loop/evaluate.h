@@ -61,7 +61,8 @@ Measured evaluate(World& world, const data::Dataset& data, const SumsOf& sums_of
 
 // The same with the wrapped network in eval mode, after which its layers have their own modes again, and on its device,
 // whatever options.device is. All ranks get rank 0's buffers before. Threads stay as they are also if it was wrapped
-// with .keep_threads.
+// with .keep_threads. Throws ConfigError, too, where a rank has other weights than rank 0, though steps were all
+// ranks'.
 Measured evaluate(parallel::DistributedDataParallel& ddp, const data::Dataset& data, const SumsOf& sums_of,
                   EvaluateOptions options = {});
 

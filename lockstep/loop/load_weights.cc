@@ -52,12 +52,14 @@ checkpoint::LoadReport load_weights(torch::nn::Module& network, const std::strin
                       "{.mixed = &mixed}, its MixedPrecision");
   }
   const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
-  auto loaded = checkpoint::load_model(network, root,
-                                       {.file = file,
-                                        .strip_prefix = options.strip_prefix,
-                                        .average = options.average,
-                                        .paddle = checkpoint::is_paddle_file(file),
-                                        .strict = options.strict});
+  auto loaded =
+      checkpoint::load_model(network, root,
+                             {.file = file,
+                              .strip_prefix = options.strip_prefix,
+                              .average = options.average ? checkpoint::Average::kOn : checkpoint::Average::kOff,
+                              .paddle = checkpoint::is_paddle_file(file),
+                              .strict = options.strict,
+                              .partly = options.partly});
   const at::NoGradGuard no_grad;
   const auto values = exact_values(network, std::move(loaded.state), file);
   if (options.mixed != nullptr) {

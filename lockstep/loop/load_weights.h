@@ -15,9 +15,10 @@ namespace lockstep::loop {
 
 struct LoadWeightsOptions {
   amp::MixedPrecision* mixed = nullptr;  // the network's, if it has fp32 masters by now
-  bool average = false;                  // the average of the weights where the file has one
+  bool average = false;                  // the average of the weights, which the file must have
   bool strict = true;                    // a name that only one side has is an error
-  std::string strip_prefix = {};         // dropped from the front of the file's names
+  bool partly = false;                   // what fits is loaded, of another head for example; the report names the rest
+  std::string strip_prefix = {};         // the names that begin with it are taken, without it
   bool ignore_unknown = false;           // objects of unknown classes in the file are left out; they are never called
 };
 

@@ -1,5 +1,7 @@
 #include "lockstep/loop/optimizer_values.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::loop {
@@ -34,7 +36,22 @@ OptionValue to_option(const Value& value, const std::string& where) {
   if (items != nullptr && items->size() == 2 && (*items)[0].get_if<double>() && (*items)[1].get_if<double>()) {
     return std::pair(*(*items)[0].get_if<double>(), *(*items)[1].get_if<double>());
   }
+  if (const auto* tensor = value.get_if<at::Tensor>(); tensor != nullptr && tensor->numel() == 1) {  // capturable's lr
+    checkpoint::bring_into_memory(*tensor);
+    return tensor->item<double>();
+  }
   throw DataError(where, ": ", value.kind(), " is no option of an optimizer");
+}
+
+// A tensor; a number where PyTorch before 1.12 counted steps by one. Undefined for None.
+at::Tensor to_tensor(const Value& value, const std::string& where) {
+  if (value.is_none()) return {};
+  if (const auto* integer = value.get_if<int64_t>()) return at::scalar_tensor(*integer, at::kFloat);
+  if (const auto* number = value.get_if<double>()) return at::scalar_tensor(*number, at::kFloat);
+  const auto* tensor = value.get_if<at::Tensor>();
+  if (tensor == nullptr) throw DataError(where, ": expected a tensor, found ", value.kind());
+  if (tensor->numel() == 1) checkpoint::bring_into_memory(*tensor);
+  return *tensor;
 }
 
 }  // namespace
@@ -66,6 +83,7 @@ optim::OptimizerState from_values(const checkpoint::OptimizerState& values, cons
     optim::GroupState read;
     for (const auto& [key, value] : group.options) {
       const std::string name = checkpoint::key_text(key);
+      if (name == "param_names") continue;  // of named parameters, for people
       read.options.push_back({name, to_option(value, lockstep::cat(file, ": optimizer option ", name))});
     }
     for (size_t i = 0; i < group.parameters; ++i) read.parameters.push_back(first++);
@@ -75,13 +93,8 @@ optim::OptimizerState from_values(const checkpoint::OptimizerState& values, cons
     if (values.parameters[i].empty()) continue;
     optim::ParameterState read{.index = static_cast<int64_t>(i), .tensors = {}};
     for (const auto& [key, value] : values.parameters[i]) {
-      const auto* tensor = value.get_if<at::Tensor>();
-      if (tensor == nullptr && !value.is_none()) {
-        throw DataError(file, ": optimizer/state/", i, '/', checkpoint::key_text(key), ": expected a tensor, found ",
-                        value.kind());
-      }
-      if (tensor != nullptr && tensor->numel() == 1) checkpoint::bring_into_memory(*tensor);
-      read.tensors.push_back({checkpoint::key_text(key), tensor == nullptr ? at::Tensor() : *tensor});
+      const std::string name = checkpoint::key_text(key);
+      read.tensors.push_back({name, to_tensor(value, lockstep::cat(file, ": optimizer/state/", i, '/', name))});
     }
     state.parameters.push_back(std::move(read));
   }

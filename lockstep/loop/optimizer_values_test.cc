@@ -69,6 +69,24 @@ TEST(OptimizerValues, ComeStraightFromAFile) {
   }
 }
 
+// Named parameters, capturable's rate, and steps that are numbers.
+TEST(OptimizerValues, ComeFromOtherVersionsOfPyTorch) {
+  checkpoint::OptimizerState state;
+  state.groups.push_back(
+      {checkpoint::Dict{{"lr", at::full({}, 0.25)}, {"param_names", checkpoint::List{"weight"}}}, 1});
+  state.parameters.resize(1);
+  state.parameters[0].set("step", int64_t{7});
+  state.parameters[0].set("exp_avg", at::ones({3}));
+  state.parameters[0].set("exp_avg_sq", at::ones({3}));
+  auto adam = optim::make_optimizer("adam", {at::ones({3}).requires_grad_()});
+  adam->load_state_dict(from_values(state, "a.pt"));
+  EXPECT_EQ(adam->lr(), 0.25);
+  const checkpoint::OptimizerState again = to_values(adam->state_dict());
+  const auto* step = again.parameters[0].find("step");
+  ASSERT_NE(step, nullptr);
+  EXPECT_EQ(step->get_if<at::Tensor>()->item<double>(), 7);
+}
+
 TEST(OptimizerValues, WhatIsNoOptionIsRefused) {
   checkpoint::OptimizerState state;
   state.groups.push_back({checkpoint::Dict{{"lr", checkpoint::Dict{}}}, 1});

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "lockstep/base/board.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/fnv.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/xxh3.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 #include "lockstep/comm/text_exchange.h"
@@ -31,13 +34,30 @@ Dict random_state() {
   return state;
 }
 
-void set_random_state(const ValueView& saved) {
-  if (const auto cpu = saved.find("cpu")) {
-    at::Generator(at::globalContext().defaultGenerator(at::kCPU)).set_state(cpu->tensor().clone());
-  }
-  if (const auto cuda = saved.find("cuda"); cuda && at::hasCUDA()) {
-    at::Generator(at::globalContext().defaultGenerator(at::kCUDA)).set_state(cuda->tensor().clone());
-  }
+uint64_t hash_of(const at::Tensor& state) {
+  return xxh3(std::span(static_cast<const uint8_t*>(state.const_data_ptr()), state.nbytes()));
+}
+
+std::string random_hash() {
+  std::string text;
+  for (const auto& [name, state] : random_state()) text += cat(hash_of(*state.get_if<at::Tensor>()), ' ');
+  return text;
+}
+
+// Of ranks that drew other numbers than rank 0 those get numbers of their own again, which rank 0's state decides.
+void set_random_state(const ValueView& saved, int rank, bool are_own) {
+  const auto set = [&](const char* name, at::DeviceType device) {
+    const auto state = saved.find(name);
+    if (!state || (device == at::kCUDA && !at::hasCUDA())) return;
+    at::Generator generator(at::globalContext().defaultGenerator(device));
+    if (are_own && rank > 0) {
+      generator.set_current_seed(fnv1a(hash_of(state->tensor()), static_cast<uint64_t>(rank)));
+    } else {
+      generator.set_state(state->tensor().clone());
+    }
+  };
+  set("cpu", at::kCPU);
+  set("cuda", at::kCUDA);
 }
 
 std::string names_of(const std::set<std::string>& names) {
@@ -104,8 +124,9 @@ void State::check_optimizers() const {
   }
 }
 
-// A file has rank 0's weights. A step compares some elements of each, and only here all of them.
-void State::check_equal_weights() const {
+// A file has rank 0's weights. A step compares some elements of each, and only here all of them. Returns whether ranks
+// have drawn other random numbers.
+bool State::compare_ranks() const {
   std::string own, names;
   for (const NamedPart& each : parts_) {
     const std::string hash = each.part->weights_hash();
@@ -114,7 +135,9 @@ void State::check_equal_weights() const {
   }
   const auto hashes = comm::gather_texts(world_.communicator(), own);
   const auto other = std::ranges::find_if(hashes, [&](const std::string& hash) { return hash != hashes.front(); });
-  if (other == hashes.end()) return;
+  const auto drawn = comm::gather_texts(world_.communicator(), random_hash());
+  const bool own_numbers = std::ranges::any_of(drawn, [&](const auto& each) { return each != drawn.front(); });
+  if (other == hashes.end()) return own_numbers;
   throw ConfigError("step ", step_, ": the weights of ", names, " on rank ", other - hashes.begin(),
                     " differ from rank 0's, which a checkpoint would keep; they were changed on some ranks only, or "
                     "updates are rounded otherwise there (ATEN_CPU_CAPABILITY, OMP_NUM_THREADS), or each rank has a "
@@ -139,7 +162,7 @@ Value State::value_of(bool best) {
     check_mixed();
     check_optimizers();
   });
-  check_equal_weights();
+  const bool own_numbers = compare_ranks();
   tell_not_finite();
   ByParameter masters;
   for (const NamedPart& each : parts_) masters.merge(each.part->masters());
@@ -151,6 +174,7 @@ Value State::value_of(bool best) {
   root.set("rng", random_state());
   Dict meta{{"format", "lockstep"}, {"version", 2}, {"step", step_}, {"parts", kinds}};
   if (best) meta.set("is_best", true);
+  if (own_numbers) meta.set("own_random_numbers", true);
   root.set("meta", std::move(meta));
   return root;
 }
@@ -218,7 +242,8 @@ void State::load(const Value& saved, const std::string& file) {
     }
   });
   for (const NamedPart& each : parts_) each.part->load_masters(values);
-  if (const auto random = view.find("rng")) set_random_state(*random);
+  const bool own_numbers = view["meta"].find("own_random_numbers").has_value();
+  if (const auto random = view.find("rng")) set_random_state(*random, world_.rank(), own_numbers);
   step_ = step;
 }
 

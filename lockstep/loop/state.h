@@ -38,7 +38,8 @@ struct NamedPart {
 };
 
 // One thread. World, step and parts outlive it. The generator of the CPU (and of the networks' GPU) is saved besides:
-// rank 0's, for all.
+// rank 0's, for all. Where ranks have drawn other numbers, as after manual_seed(seed + rank), those above 0 go on with
+// numbers of their own, which rank 0's state and the rank decide.
 class State {
  public:
   // `step` counts the steps done. Throws ConfigError for a name that is given twice or is the file's own ("meta",
@@ -70,7 +71,7 @@ class State {
   void check_mixed() const;
   void check_optimizers() const;
   void check_parts(const checkpoint::ValueView& saved) const;
-  void check_equal_weights() const;
+  bool compare_ranks() const;
   void tell_not_finite();
 
   World& world_;

@@ -14,6 +14,7 @@
 #include "lockstep/base/testing/file_size_limit.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/testing/loops.h"
 #include "lockstep/optim/rules/adam.h"

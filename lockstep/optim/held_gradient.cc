@@ -124,14 +124,26 @@ void hold_scaled(const at::Tensor& gradient, double loss_scale) {
         .loss_scale = loss_scale});
 }
 
+void hold_divided(const at::Tensor& gradient, double loss_scale) {
+  hold(gradient,
+       {.why = "is this rank's alone, as all ranks have some after push_hook(), and no rank has the norm of "
+               "them: step by a ShardedOptimizer with the hook's owners, and clip by MixedPrecision's step() "
+               "(max_norm, max_value) or by clip_factor(std::sqrt(result.square_sum), max_norm) as update()'s "
+               "grad_multiplier",
+        .loss_scale = loss_scale,
+        .divided = true});
+}
+
 double loss_scale_of(const at::Tensor& gradient) {
   const Hold* there = hold_of(gradient);
   return there == nullptr ? 1 : there->loss_scale;
 }
 
-void check_held(std::string_view user, const at::Tensor& gradient, double loss_scale) {
+void check_held(std::string_view user, const at::Tensor& gradient, double loss_scale, bool takes_divided) {
   const Hold* there = hold_of(gradient);
-  if (there == nullptr || (there->loss_scale == loss_scale && loss_scale != 1)) return;
+  if (there == nullptr) return;
+  const bool is_for_user = there->divided ? takes_divided : loss_scale != 1;
+  if (there->loss_scale == loss_scale && is_for_user) return;
   throw ConfigError(user, ": the gradient of shape ", gradient.sizes(), ' ', describe(*there));
 }
 

@@ -31,16 +31,15 @@ std::vector<at::Tensor> parts_of_one(const std::vector<at::Tensor>& parameters) 
 
 Bucket::Bucket(size_t index, std::string label, std::vector<at::Tensor> parameters, at::Tensor square_sums,
                Reduction reduction)
-    : in_{.index = index, .label = std::move(label), .gradients = {}},
-      parameters_(std::move(parameters)),
+    : in_{.index = index, .label = std::move(label), .parameters = std::move(parameters), .gradients = {}},
       square_sums_(std::move(square_sums)),
       reduction_(std::move(reduction)) {
   const c10::AutoGradMode no_grad(false);
-  in_.gradients.resize(parameters_.size());
-  reduction_.always_fp32 = reduction_.always_fp32 && parameters_[0].element_size() < 4;
-  if (reduction_.flat) parts_ = parts_of_one(parameters_);
+  in_.gradients.resize(in_.parameters.size());
+  reduction_.always_fp32 = reduction_.always_fp32 && in_.parameters[0].element_size() < 4;
+  if (reduction_.flat) parts_ = parts_of_one(in_.parameters);
   log_.label = in_.label;
-  for (const auto& parameter : parameters_) log_.bytes += static_cast<int64_t>(parameter.nbytes());
+  for (const auto& parameter : in_.parameters) log_.bytes += static_cast<int64_t>(parameter.nbytes());
 }
 
 void Bucket::begin(double loss_scale, double multiply, uint64_t step) {
@@ -48,14 +47,14 @@ void Bucket::begin(double loss_scale, double multiply, uint64_t step) {
   in_.loss_scale = loss_scale;
   in_.step = step;
   multiply_ = multiply;
-  missing_ = parameters_.size();
+  missing_ = in_.parameters.size();
 }
 
 void Bucket::put(size_t k, at::Tensor gradient) {
   if (reduction_.always_fp32) {
-    travelling_.resize(parameters_.size());
+    travelling_.resize(in_.parameters.size());
     travelling_[k] = gradient.to(at::kFloat);
-    gradient = gradient.to(parameters_[k].scalar_type());
+    gradient = gradient.to(in_.parameters[k].scalar_type());
   }
   if (reduction_.flat) {
     parts_[k].copy_(gradient);
@@ -67,10 +66,10 @@ void Bucket::put(size_t k, at::Tensor gradient) {
 }
 
 void Bucket::put_low_precision(size_t k, at::Tensor gradient) {
-  leaves_.resize(parameters_.size());
+  leaves_.resize(in_.parameters.size());
   leaves_[k] = std::move(gradient);
   --missing_;
-  in_.gradients[k] = at::empty_like(parameters_[k]);
+  in_.gradients[k] = at::empty_like(in_.parameters[k]);
 }
 
 void Bucket::launch(comm::Communicator& comm) {
@@ -103,7 +102,7 @@ std::vector<at::Tensor> Bucket::finish() {
   for (size_t k = 0; k < travelling_.size(); ++k) in_.gradients[k].copy_(travelling_[k]);
   // A hook leaves no sums of squares, and the fold's are those before the factor and before rounding to 16 bits.
   if (reduction_.hook != nullptr || multiply_ != 1 || reduction_.always_fp32) take_square_sums(in_.gradients);
-  std::vector<at::Tensor> reduced(parameters_.size());
+  std::vector<at::Tensor> reduced(in_.parameters.size());
   reduced.swap(in_.gradients);
   drop();
   return reduced;

@@ -66,7 +66,6 @@ class Bucket {
 
  private:
   GradBucket in_;                       // the gradients as the parameters get them
-  std::vector<at::Tensor> parameters_;  // of the bucket
   std::vector<at::Tensor> travelling_;  // copies in fp32 or on the CPU that are folded in place of the gradients
   std::vector<at::Tensor> leaves_;      // low-precision gradients by parameter, or empty (comm::FoldOptions)
   std::vector<at::Tensor> parts_;       // of the flat tensor, each laid out as its parameter

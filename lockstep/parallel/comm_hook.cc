@@ -39,6 +39,10 @@ class FunctionHook final : public CommHook {
 
 }  // namespace
 
+int CommHook::owner_of(const at::Tensor& /*parameter*/) const {
+  throw BugError("the hook ", name(), " has no owners of parameters");
+}
+
 void CommHook::load_state_dict(const State& state) {
   if (!state.empty())
     throw ConfigError("the communication hook ", name(), " keeps no state, and the checkpoint has one");

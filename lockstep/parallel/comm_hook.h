@@ -21,8 +21,9 @@ namespace lockstep::parallel {
 
 // A full bucket. Every rank has the same buckets and passes them to its hook in the same order.
 struct GradBucket {
-  size_t index = 0;   // 0 is the bucket that backward fills first
-  std::string label;  // "bucket 2/5 (layer3.conv1.weight …)"
+  size_t index = 0;                         // 0 is the bucket that backward fills first
+  std::string label;                        // "bucket 2/5 (layer3.conv1.weight …)"
+  std::vector<at::Tensor> parameters = {};  // whose gradients these are; of complex ones, real views
   // This rank's gradients: dense, of one dtype, on one device. Their sum over ranks is the gradient of the mean loss.
   std::vector<at::Tensor> gradients;
   double loss_scale = 1;  // in the gradients; 1 in passes by hand, whose scale nobody knows
@@ -41,12 +42,19 @@ class CommHook {
   // ranks gives the type that it folds in.
   virtual std::optional<at::ScalarType> wire() const { return std::nullopt; }
 
+  // Whether each rank gets the sums of some parameters alone. A rank has no gradient of others after run(), whose
+  // square sum is that of all ranks' together; backward passes by hand are refused.
+  virtual bool divides() const { return false; }
+  // The rank that gets that parameter's sum, from a hook that divides.
+  virtual int owner_of(const at::Tensor& parameter) const;
+
   // Begins the reduction of a bucket. When the returned work is done, each of the bucket's gradients holds the sum over
   // ranks, in place. Works are waited for in the order of the buckets, so their wait() may begin further collectives.
   virtual std::shared_ptr<comm::Work> begin(const GradBucket& bucket, comm::Communicator& comm) = 0;
 
-  // Called once all buckets of a step are reduced. `finite`: whether all gradients are, the same on all ranks. A step
-  // where they are not may be skipped, so a hook keeps nothing of it. A step that fails before it begins anew.
+  // Called once all buckets of a step are reduced, and a divided sum's verdict is known. `finite`: whether all
+  // gradients are, the same on all ranks. A step where they are not may be skipped, so a hook keeps nothing of it. A
+  // step that fails before it begins anew.
   virtual void end_step(bool /*finite*/) {}
 
   // What the hook keeps between steps, by name, for a checkpoint: whole on rank 0 alone. Tensors may be the hook's own,

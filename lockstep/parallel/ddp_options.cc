@@ -35,6 +35,11 @@ void DdpOptions::check() const {
     throw ConfigError("DistributedDataParallel: allreduce_always_fp32 and the hook ", comm_hook->name(),
                       "; give only one of them");
   }
+  if (comm_hook != nullptr && comm_hook->divides() && (find_unused_parameters || static_graph)) {
+    throw ConfigError("DistributedDataParallel: the hook ", comm_hook->name(),
+                      " and find_unused_parameters or static_graph: of a parameter without a gradient no rank would "
+                      "know whether its owner has one; give only one of them");
+  }
   if (!(gradient_predivide_factor > 0)) {
     throw ConfigError("DistributedDataParallel: gradient_predivide_factor is ", gradient_predivide_factor,
                       "; it is above 0");

@@ -53,6 +53,10 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       weights_(std::make_shared<amp::MarkedWeights>(tensors_of(trainable(named_parameters(*module_))))),
       has_parts_(any_part(weights_->all())),
       generators_(*module_) {
+  if (divides() && has_parts_) {
+    throw ConfigError("DistributedDataParallel: the hook ", options_.comm_hook->name(),
+                      " and weights that are divided among ranks (parallel/tensor): no rank would know their norm");
+  }
   const bool may_record = options_.device_graph && world_->size() == 1 && sync_ == nullptr && !reducer_.has_sparse() &&
                           options_.comm_hook == nullptr && !options_.find_unused_parameters && !options_.static_graph;
   if (!may_record) return;
@@ -112,8 +116,11 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
     begin_step(networks, step, loss_scale, scale.loss_id);
     StepNotes own;
     (world_->rank() == 0 ? own.decision : own.others) = decision;
-    for (const auto* each : stepped_)
-      own.weights += each->options_.broadcast_state ? fingerprint(each->weights_->all()) : 0;
+    for (const auto* each : stepped_) {
+      if (!each->options_.broadcast_state) continue;
+      own.weights += fingerprint(each->weights_->all());
+      own.modes += modes_of(*each->module_);
+    }
     const LateNumber loss = run_lanes(step, loss_of, loss_scale);
     const bool waits = comm.size() > 1 || loss.is_there();
     own.loss = waits ? double{loss} : 0;
@@ -148,12 +155,14 @@ StepResult DistributedDataParallel::run_with(const std::vector<DistributedDataPa
       hold_masters(*each->module_);
       each->has_run_ = true;
     }
+    if (divides()) drop_gradients_of_others();
     result.marks.emplace(std::move(weights));
     result.gradients = result.marks->gradients();
     result.loss = waits ? LateNumber(plain_nan(sum.loss)) : LateNumber([loss] { return plain_nan(loss); });
     const auto all_squares = [squares, world = world_] { return std::accumulate(squares.begin(), squares.end(), 0.); };
     result.square_sum = waits ? LateNumber(all_squares()) : LateNumber(all_squares);
     if (!waits && loss_scale != 1 && stepped_.size() == 1) result.overflow = reducer_.overflow();
+    if (divides()) add_verdicts(result);
     std::unordered_set<const c10::TensorImpl*> passed_by;
     for (const auto* each : present_) {
       if (!is_stepped(*each)) each->add_reached(passed_by);
@@ -233,6 +242,9 @@ void DistributedDataParallel::begin_step(const std::vector<DistributedDataParall
     if (each->sync() != nullptr && each->sync() != sync_) each->sync()->close(lanes > 1);
     if (!is_stepped(*each)) each->set_gradients_aside();
     each->set_in_step(true);
+  }
+  if (!std::ranges::all_of(stepped_, [&](const auto* each) { return each->divides() == divides(); })) {
+    throw ConfigError(name_of(step), ": networks that run together push to parameter servers all, or none does");
   }
   for (auto* each : stepped_) {
     check_scale(*each->module_, loss_scale, step.number + options_.first_step);

@@ -220,6 +220,9 @@ class DistributedDataParallel {
                             const std::function<at::Tensor(size_t)>& loss_of, const LossScale& scale, double decision);
   StepResult run_with(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step,
                       const std::function<at::Tensor(size_t)>& loss_of, const LossScale& scale, double decision);
+  bool divides() const { return options_.comm_hook != nullptr && options_.comm_hook->divides(); }
+  void drop_gradients_of_others() const;
+  void add_verdicts(StepResult& result) const;
   void check_plan(const StepPlan& step) const;
   void begin_step(const std::vector<DistributedDataParallel*>& networks, const StepPlan& step, double loss_scale,
                   int loss_id);

@@ -37,6 +37,12 @@ std::optional<PassSettings> DistributedDataParallel::begin_pass() {
                       ", which is not stepped, within the function of a step; return the sum of all losses from it, "
                       "or call it after the step");
   }
+  if (divides()) {
+    throw ConfigError(
+        "a backward pass by hand with the hook '", options_.comm_hook->name(),
+        "', after which each rank has some gradients alone; call run(), whose result has the norm and the "
+        "verdict of all");
+  }
   for (auto* each : network_.all()) each->buffers().mark_changed();  // a frozen one may take part
   if (no_sync_ > 0) {
     network_.set_unfolded(true);

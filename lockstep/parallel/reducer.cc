@@ -307,9 +307,16 @@ void Reducer::finish() {
   square_sum_ = buckets_.square_sum();
   if (!sparse_.empty()) square_sum_ = sparse_.add_square_sums(square_sum_);
   if (comm_.size() > 1) square_sum_.item();  // it tells of a reduction that was broken off
-  if (options_.comm_hook != nullptr) options_.comm_hook->end_step(std::isfinite(square_sum_));
+  if (options_.comm_hook != nullptr && !options_.comm_hook->divides()) {
+    options_.comm_hook->end_step(std::isfinite(square_sum_));
+  }
   step_.active = step_.by_itself = false;
   leftovers_.clear();
+}
+
+void Reducer::end_divided(double square_sum) {
+  square_sum_ = square_sum;
+  options_.comm_hook->end_step(std::isfinite(square_sum));
 }
 
 void Reducer::install(std::vector<at::Tensor> gradients) {
@@ -348,6 +355,7 @@ bool Reducer::take_low_precision(size_t index, const at::Tensor& gradient) {
   if (!one_lane || step_.ready[index] || adds_local(index)) return false;
   if (static_graph_ && !static_graph_->expects(index, step_.lane, 1)) return false;
   check_allowed();
+  if (static_graph_) static_graph_->count(index, step_.lane);
   buckets_.put_low_precision(index, gradient);
   launch_full(index);
   return true;

@@ -116,6 +116,8 @@ class Reducer {
   // After finish(): the sum of squares of the folded gradients, in block order, equal at any number of ranks. It is
   // finite if and only if all of them are. Reading it may wait for a GPU; it is read while the communicator lives.
   LateNumber square_sum() const { return square_sum_; }
+  // After finish() with a hook that divides: `square_sum` is that of all ranks together.
+  void end_divided(double square_sum);
   bool has_sparse() const { return !sparse_.empty(); }  // whether gradients may be sparse
   // After finish(): as BucketQueue::overflow(), of all gradients; undefined where some are sparse.
   at::Tensor overflow() const { return sparse_.empty() ? buckets_.overflow() : at::Tensor(); }

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "lockstep/base/error.h"
 #include "lockstep/comm/reduce.h"
 
 namespace lockstep::parallel {
@@ -22,6 +25,30 @@ TEST(ShardPlan, CutsTheRowOfBlocks) {
 TEST(ShardPlan, ParametersMayHaveOwners) {
   const auto plan = plan_owners(std::vector<int64_t>{10, 3, 7}, std::vector<int>{0, 2, 1}, 3);
   EXPECT_THAT(plan, ElementsAre(ElementsAre(0, 10, 10, 10), ElementsAre(0, 0, 0, 3), ElementsAre(0, 0, 7, 7)));
+}
+
+TEST(ShardPlan, ServersKeepNearlyEqualParts) {
+  const std::vector<int64_t> elements = {5, 100, 0, 60, 50, 0};
+  EXPECT_THAT(plan_servers(elements, 1, 4), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(plan_servers(elements, 2, 4), ElementsAre(0, 0, 0, 2, 2, 0)) << "on every second rank";
+  EXPECT_THAT(plan_servers(elements, 3, 3), ElementsAre(2, 0, 2, 1, 2, 2));
+  EXPECT_THAT(plan_servers(std::vector<int64_t>{0, 0, 0}, 3, 3), ElementsAre(0, 1, 2)) << "one at least";
+  EXPECT_THROW(plan_servers(elements, 5, 5), ConfigError) << "four are trained";
+}
+
+TEST(ShardPlan, AServerWithoutParametersIsRefused) {
+  const auto refused = [](int servers, int ranks) {
+    try {
+      plan_servers(std::vector<int64_t>{10, 3}, servers, ranks);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refused(3, 4),
+              testing::HasSubstr("server 2 of 3 would keep nothing: the network has 2 trained parameters"));
+  EXPECT_THAT(refused(2, 1), testing::HasSubstr("2 parameter servers on 1 rank: each is on a rank of its own"));
+  EXPECT_EQ(refused(2, 2), "");
 }
 
 TEST(ShardPlan, EveryElementIsOneRanks) {

@@ -33,7 +33,8 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   // parameter holds it, and keeps its values as long as rank 0 keeps its parameters.
   //
   // `owners`: by parameter, the rank that has all of it, and without which nobody need have its gradient; each rank's
-  // own have one at each update. Empty: each rank has its slice of all parameters (shard_plan.h).
+  // own have one at each update. Empty: each rank has its slice of all parameters (shard_plan.h). One for each of
+  // `whole`'s parameters, of which one with several names is one.
   ShardedOptimizer(std::unique_ptr<optim::FusedOptimizer> whole, comm::Communicator& comm,
                    const std::vector<int>& owners = {});
 
@@ -52,7 +53,7 @@ class ShardedOptimizer final : public optim::AnyOptimizer {
   // Updates the weights by .grad, which holds the folded gradients, equal on all ranks. It waits until every rank has
   // called it, so that no rank computes with the old weights any more, and returns when all weights are new. Drops
   // autocast's cached casts. A collective. Throws ConfigError where a parameter has been given other memory since, as
-  // torch::load, to() and set_data() do.
+  // torch::load, to() and set_data() do, and where an owner has no gradient.
   void update(const optim::Update& update) override;
 
   // What this rank has of state_dict(), masters() and averages(), which are collectives where this is none. A tensor

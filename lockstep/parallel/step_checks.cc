@@ -39,6 +39,12 @@ double fingerprint(const std::vector<at::Tensor>& weights) {
   return static_cast<double>(state >> 24);
 }
 
+double modes_of(const torch::nn::Module& network) {
+  uint64_t state = 0;
+  network.apply([&state](const torch::nn::Module& each) { mix(state, each.is_training() ? 1 : 2); });
+  return static_cast<double>(state >> 24);
+}
+
 void check_same_weights(double own, double sum, int ranks, const std::string& whose) {
   if (sum == own * ranks) return;
   throw ConfigError(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
 
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace lockstep::parallel {
 // A number that depends on the bits of some elements of each weight on the CPU: a whole one below 2^40, so that those
 // of thousands of ranks can be added exactly.
 double fingerprint(const std::vector<at::Tensor>& weights);
+
+// A number that depends on which of a network's modules are in training mode: a whole one, as above.
+double modes_of(const torch::nn::Module& network);
 
 // Throws ConfigError unless `sum`, that of all ranks' fingerprints, is `ranks` times this rank's own.
 void check_same_weights(double own, double sum, int ranks, const std::string& whose);

@@ -3,8 +3,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
 
 #include <cmath>
+#include <set>
 
 #include "lockstep/base/testing/refusal.h"
 
@@ -34,6 +38,20 @@ TEST(StepChecks, AnotherFingerprintIsAnError) {
   check_same_weights(7, 21, 3, "rank 1");
   EXPECT_THAT(refusal([] { check_same_weights(7, 20, 3, "step 4, rank 1"); }),
               HasSubstr("step 4, rank 1: its weights and those of other ranks differ"));
+}
+
+TEST(StepChecks, ModesAreThoseOfAllModules) {
+  torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Dropout(0.5));
+  const double training = modes_of(*net);
+  EXPECT_EQ(training, std::floor(training));
+  EXPECT_LT(training, 1099511627776.0);
+  net->children()[1]->eval();
+  const double part = modes_of(*net);
+  net->eval();
+  const double none = modes_of(*net);
+  EXPECT_EQ(std::set<double>({training, part, none}).size(), 3U);
+  net->train();
+  EXPECT_EQ(modes_of(*net), training);
 }
 
 TEST(StepChecks, LossesThatAreNoneAreNamed) {

@@ -14,9 +14,9 @@ namespace lockstep::parallel {
 
 namespace {
 
-constexpr double StepNotes::*kAll[] = {&StepNotes::loss,    &StepNotes::decision, &StepNotes::others,
-                                       &StepNotes::samples, &StepNotes::unfolded, &StepNotes::weights,
-                                       &StepNotes::lanes,   &StepNotes::numbers,  &StepNotes::order};
+constexpr double StepNotes::*kAll[] = {
+    &StepNotes::loss,    &StepNotes::decision, &StepNotes::others, &StepNotes::samples, &StepNotes::unfolded,
+    &StepNotes::weights, &StepNotes::modes,    &StepNotes::lanes,  &StepNotes::numbers, &StepNotes::order};
 static_assert(sizeof(StepNotes) == std::size(kAll) * sizeof(double));
 
 }  // namespace
@@ -74,6 +74,11 @@ void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, co
     throw ConfigError(whose, ": .grad holds gradients that were not folded, on rank ", comm.rank(), " of ",
                       unfolded.empty() ? "no parameter" : some_of(unfolded),
                       ", on another rank of others; zero_grad() them, or give all ranks those of the same parameters");
+  }
+  if (sum.modes != own.modes * comm.size()) {
+    throw ConfigError(whose, ", rank ", comm.rank(),
+                      ": its network and those of other ranks are in different modes: train() or eval() was called on "
+                      "some ranks only, as by an evaluation on one; call it on all");
   }
   check_same_weights(own.weights, sum.weights, comm.size(), cat(whose, ", rank ", comm.rank()));
 }

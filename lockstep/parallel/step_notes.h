@@ -20,6 +20,7 @@ struct StepNotes {
   double samples = 0;   // of this rank's lanes
   double unfolded = 0;  // hash_of() the parameters with gradients that are this rank's alone
   double weights = 0;   // their fingerprint (step_checks.h)
+  double modes = 0;     // which of their modules train (step_checks.h)
   double lanes = 0;     // how many this rank has
   double numbers = 0;   // number_hash() of each of them, added up
   double order = 0;     // order_note() of the samples' order, the same on all ranks; 0: unknown
@@ -47,8 +48,8 @@ double number_hash(int lane);
 double order_note(uint64_t order_hash);
 
 // Throws ConfigError unless the lanes of all ranks have the numbers from 0 on, each once, and `samples` samples, all
-// ranks have `unfolded` gradients of the same parameters, one order of samples, and the same weights. `whose`: "step
-// 3".
+// ranks have `unfolded` gradients of the same parameters, one order of samples, and the same weights and modes.
+// `whose`: "step 3".
 void check_notes(const StepNotes& sum, const StepNotes& own, int64_t samples, const std::vector<std::string>& unfolded,
                  const std::string& whose, const comm::Communicator& comm);
 

@@ -53,6 +53,8 @@ TEST(StepNotes, WhatRanksDoNotHaveAlikeIsNamed) {
   EXPECT_THAT(refused({.samples = 8, .unfolded = 5, .weights = 77}, {"head.bias"}),
               HasSubstr("on rank 0 of head.bias"));
   EXPECT_THAT(refused({.samples = 8, .unfolded = 3, .weights = 78}), HasSubstr("step 4, rank 0: its weights"));
+  EXPECT_THAT(refused({.samples = 8, .unfolded = 3, .weights = 77, .modes = 1}),
+              HasSubstr("step 4, rank 0: its network and those of other ranks are in different modes"));
 }
 
 }  // namespace

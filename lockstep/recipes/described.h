@@ -17,6 +17,9 @@ class Described : public train::Recipe {
 
   std::string name() const final { return options_.name(); }
   std::vector<train::Preset> presets() const final { return options_.presets(); }
+  std::string usual_preset(const std::string& data, const std::vector<config::GivenOption>& given) const final {
+    return options_.usual_preset(data, given);
+  }
   std::vector<config::Spelling> spellings() const final { return options_.spellings(); }
   void declare(config::OptionSet& options) final { options_.declare(options); }
   void resolve(const std::string& data) final { options_.resolve(data); }

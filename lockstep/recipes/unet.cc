@@ -124,16 +124,20 @@ data::Splits UNet::open_data(const train::DataRequest& request) const {
   datasets::OpenOptions opened = file_request(request, options_.images, size);
   opened.scale = options_.scale;
   opened.crop = options_.crop;
+  opened.classes = options_.classes;
+  opened.channels = options_.channels;
   return datasets::open_pairs(opened);
 }
 
 train::OpenInput UNet::input_opener(const train::InputRequest& request) const {
-  if (request.channels != 1 && request.channels != 3) {
+  constexpr int64_t kMostChannels = 4;
+  if (request.channels > kMostChannels) {
     throw ConfigError("predict: the network has ", request.channels, " input channels, and images are read with 1 ",
-                      "(grey) or 3");
+                      "(grey) or 3, and transparency");
   }
   datasets::OpenOptions options = input_request(request, options_.images, options_.side(""));
   options.scale = options_.scale;
+  options.channels = options_.channels;
   return [options, channels = static_cast<int>(request.channels)](const std::string& file) {
     return datasets::one_image(file, datasets::whole_image_setup(file, options, channels));
   };

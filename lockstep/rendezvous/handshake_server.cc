@@ -32,7 +32,7 @@ std::vector<int> missing_ranks(const Board& board, int size) {
 
 std::string missing_text(const Place& place, const std::vector<int>& missing, double seconds) {
   return cat("rank ", place.rank, ": waited ", std::round(10 * seconds) / 10, " s at ", place.rendezvous, " for ",
-             missing.size() == 1 ? "rank " : "ranks ", ranges(missing), " of ", place.size,
+             named_ranks(missing), " of ", place.size,
              "; see whether they were started and what their logs say, or raise the timeout");
 }
 

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -22,6 +23,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
@@ -281,7 +283,7 @@ std::optional<std::string> Store::get(const std::string& key, const Deadline& de
 void Store::give_up(const Error& error, const Deadline& deadline) {
   set(kGivenUp, cat(error.exit_code(), " rank ", place_.rank, ": ", error.what()), deadline);
   given_up_ = true;
-  if (place_.rank != 0) count(kKnow, 1, deadline);
+  if (place_.rank != 0) tell_that_i_know(deadline);
 }
 
 void Store::check_given_up(const Deadline& deadline) {
@@ -290,7 +292,7 @@ void Store::check_given_up(const Deadline& deadline) {
     return store->get_to_str(name);
   });
   if (!said) return;
-  if (place_.rank != 0 && !given_up_) count(kKnow, 1, Deadline(kGrace));
+  if (place_.rank != 0 && !given_up_) tell_that_i_know(Deadline(kGrace));
   given_up_ = true;
   std::istringstream in(*said);
   int code = BugError::kExitCode;
@@ -298,6 +300,15 @@ void Store::check_given_up(const Deadline& deadline) {
   in >> code;
   std::getline(in >> std::ws, line);
   throw_error(code, line);
+}
+
+void Store::tell_that_i_know(const Deadline& deadline) {
+  // c10d's FileStore writes to its file once more when it ends, which would bring back the one that rank 0 removes as
+  // soon as all know. It stays until the process is gone, and is still reachable then, for those who look for leaks.
+  static auto* const kept = new std::vector<c10::intrusive_ptr<c10d::Store>>();
+  static std::mutex mutex;
+  if (const std::lock_guard lock(mutex); !address_.path.empty()) kept->push_back(store_);
+  count(kKnow, 1, deadline);
 }
 
 void Store::close_when_all_know(const Deadline& deadline, const std::function<int()>& told) {

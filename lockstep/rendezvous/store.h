@@ -56,6 +56,7 @@ class Store {
  private:
   template <typename Call>
   std::invoke_result_t<Call> guard(const Deadline& deadline, Call call) const;
+  void tell_that_i_know(const Deadline& deadline);  // of a rank that has given up
 
   Place place_;
   Address address_;

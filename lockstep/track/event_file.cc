@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/track/crc32c.h"
@@ -26,34 +26,15 @@ constexpr std::string_view kBegin = "events.out.tfevents.", kEnd = ".lockstep";
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7, kStatus = 1;
 constexpr int64_t kStart = 1;
 
-// TFRecord's checksum: a sum over data that hold sums themselves would be weak without the turn.
-uint32_t masked_sum(std::string_view bytes) {
-  const uint32_t sum = crc32c(bytes);
-  return ((sum >> 15) | (sum << 17)) + 0xa282ead8;
-}
-
 void append(std::string& to, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i));
-}
-
-std::vector<fs::path> event_files(const std::string& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
-    const std::string name = each->path().filename().string();
-    if (name.starts_with(kBegin) && name.ends_with(kEnd)) found.push_back(each->path());
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    throw IoError(folder, ": can't be read: ", error.message());
-  }
-  return found;
 }
 
 // Its name sorts behind those of earlier starts, in whose order the viewer reads them.
 std::string new_path(const std::string& folder) {
   auto seconds = static_cast<int64_t>(wall_seconds());
-  for (const fs::path& each : event_files(folder)) {
-    const std::string name = each.filename().string();
+  for (const std::string& each : event_files(folder)) {
+    const std::string name = fs::path(each).filename().string();
     seconds = std::max<int64_t>(seconds, 1 + std::strtoll(name.c_str() + kBegin.size(), nullptr, 10));
   }
   return cat(folder, '/', kBegin, seconds, '.', host_name(), '.', getpid(), kEnd);
@@ -64,9 +45,9 @@ std::string new_path(const std::string& folder) {
 std::string framed(std::string_view record) {
   std::string frame;
   append(frame, record.size(), 8);
-  append(frame, masked_sum(frame), 4);
+  append(frame, masked_crc32c(frame), 4);
   frame += record;
-  append(frame, masked_sum(record), 4);
+  append(frame, masked_crc32c(record), 4);
   return frame;
 }
 
@@ -95,12 +76,26 @@ void EventFile::write(const ProtoWriter& event) {
   }
 }
 
+bool is_event_file(const std::string& name) { return name.starts_with(kBegin) && name.ends_with(kEnd); }
+
+std::vector<std::string> event_files(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const fs::path& path : entries_of(folder, error)) {
+    if (is_event_file(path.filename().string())) found.push_back(path.string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw IoError(folder, ": can't be read: ", error.message());
+  }
+  return found;
+}
+
 bool remove_event_files(const std::string& folder) {
   const auto found = event_files(folder);
-  for (const fs::path& each : found) {
+  for (const std::string& each : found) {
     std::error_code error;
     fs::remove(each, error);
-    if (error) throw IoError(each.string(), ": can't be removed: ", error.message());
+    if (error) throw IoError(each, ": can't be removed: ", error.message());
   }
   return !found.empty();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/base/proto_writer.h"
 #include "lockstep/base/shared_memory.h"
@@ -32,7 +33,11 @@ class EventFile {
   Descriptor file_;
 };
 
-// Removes the event files in `folder` that this class has made. Returns whether there were any. Throws IoError.
+// Whether a file has the name of one that this class makes.
+bool is_event_file(const std::string& name);
+// The paths of those in `folder`. Throws IoError.
+std::vector<std::string> event_files(const std::string& folder);
+// Removes them. Returns whether there were any. Throws IoError.
 bool remove_event_files(const std::string& folder);
 // Whether there are any.
 bool has_event_files(const std::string& folder);

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/checkpoint/checkpoint_store.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/safetensors_index.h"
 #include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/track/event_file.h"
+#include "lockstep/track/event_records.h"
 #include "lockstep/track/jsonl.h"
 #include "lockstep/train/folder/run_folder.h"
 #include "lockstep/train/folder/text_file.h"
@@ -154,20 +155,21 @@ void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, con
                     ", fork this one by --out and another folder, or add --overwrite to drop what is later");
 }
 
-NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path) {
+NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path, const ReadOptions& options) {
   if (!is_folder(path)) return {path};
-  const auto newest = read_newest(path);
+  const auto newest = read_newest(path, options);
   if (const auto model = newest ? std::nullopt : checkpoint::find_safetensors(path)) return {*model};
   if (!newest) throw ConfigError(name, ' ', path, ": the run has no checkpoint");
   return named(newest->file, newest->damaged);
 }
 
-NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& path) {
+NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& path,
+                                    const checkpoint::ReadOptions& options) {
   if (!is_folder(path)) return {path};
   const std::string own = RunFiles{path}.checkpoints(), folder = is_folder(own) ? own : path;
   const std::string run = run_of(folder + "/last.pt");
-  if (!run.empty() && is_file(RunFiles{run}.interrupted())) return find_checkpoint(name, run);
-  const auto newest = checkpoint::CheckpointStore(folder).load_newest();
+  if (!run.empty() && is_file(RunFiles{run}.interrupted())) return find_checkpoint(name, run, options);
+  const auto newest = checkpoint::CheckpointStore(folder).load_newest(options);
   if (const auto model = newest ? std::nullopt : checkpoint::find_safetensors(path)) return {*model};
   if (!newest) {
     throw ConfigError(name, ' ', path, ": no checkpoint (step-000100.pt, model.safetensors) is in it; name a file");
@@ -176,8 +178,8 @@ NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& 
 }
 
 int64_t steps_in(const std::string& final_json) {
-  std::ifstream file(final_json);
-  const auto results = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto results =
+      nlohmann::json::parse(file_content(final_json).value_or(""), nullptr, /*allow_exceptions=*/false);
   return results.is_object() && results.contains("steps") && results["steps"].is_number()
              ? results["steps"].get<int64_t>()
              : 0;
@@ -188,7 +190,7 @@ std::vector<std::string> set_aside(const ResumedCheckpoint& from) {
   for (const auto& [path, why] : from.damaged) {
     const std::string to = path + ".damaged";
     rename(path, to);
-    warnings.push_back(cat(why, "; it is ", to, " now"));
+    warnings.push_back(cat(why, "; it is ", to, " now; going on from ", from.file));
   }
   return warnings;
 }
@@ -211,6 +213,7 @@ Continued cut_back(const RunFiles& files, int64_t step, const std::string& resum
   std::error_code ignored;
   if (!cut.whole) fs::remove(files.metrics_csv(), ignored);  // which is made anew from the other
   if (step == 0 && track::remove_event_files(files.folder)) done.dropped.emplace_back("events.out.tfevents.*");
+  if (step > 0) track::cut_event_files(files.folder, step);
   done.evaluated = cut.evaluated;
   if (cut.dropped_to > 0) done.dropped.push_back(cat("metrics of steps ", step + 1, " to ", cut.dropped_to));
   if (step == 0 && fs::remove_all(files.ledger(), ignored) > 0 && !ignored) done.dropped.emplace_back("ledger");

@@ -39,10 +39,12 @@ struct NamedCheckpoint {
   std::string file;
   std::vector<std::string> warnings = {};  // newer ones, which can't be read
 };
-NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path);
+NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path,
+                                const checkpoint::ReadOptions& options = {});
 
 // The same, whatever program has written the checkpoint: a folder is a run's, or holds checkpoints itself.
-NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& path);
+NamedCheckpoint find_any_checkpoint(const std::string& name, const std::string& path,
+                                    const checkpoint::ReadOptions& options = {});
 
 // Returns the steps of the run whose results a file holds; 0 if there is none.
 int64_t steps_in(const std::string& final_json);

@@ -1,11 +1,10 @@
 #include "lockstep/train/data_list.h"
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/train/folder/run_files.h"
 
@@ -81,9 +80,8 @@ DataFiles files_in(const std::string& text) {
 }
 
 DataFiles read_data_list(const std::string& run_folder) {
-  std::ifstream file(RunFiles{run_folder}.data_list(), std::ios::binary);
-  if (!file) return {};
-  return files_in({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+  const auto text = file_content(RunFiles{run_folder}.data_list());
+  return text ? files_in(*text) : DataFiles{};
 }
 
 std::string changed_file(const std::vector<Listed>& then, const std::vector<Listed>& now) {

@@ -1,6 +1,7 @@
 #include "lockstep/train/ddp_form.h"
 
 #include <optional>
+#include <utility>
 
 #include "lockstep/train/device.h"
 
@@ -21,7 +22,7 @@ std::optional<at::ScalarType> wire_of(const TrainOptions& options) {
 
 }  // namespace
 
-DdpForm::DdpForm(const Parts& parts, const Logger& log)
+DdpForm::DdpForm(const Parts& parts, const Logger& log, std::shared_ptr<parallel::CommHook> hook)
     : parts_(parts),
       log_(log),
       loss_(parts),
@@ -30,6 +31,7 @@ DdpForm::DdpForm(const Parts& parts, const Logger& log)
             .seed = static_cast<uint64_t>(parts.options.seed),
             .keep_threads = true,
             .first_step = 1,
+            .comm_hook = std::move(hook),
             .device_graph = device_graph_of(parts)}),
       fixed_(parts.plan.channels_last) {}
 

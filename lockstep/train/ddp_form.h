@@ -1,15 +1,18 @@
 // Data parallelism: each rank computes its lanes with a network of its own.
 #pragma once
 
+#include <memory>
+
 #include "lockstep/train/fixed_batch.h"
 #include "lockstep/train/form.h"
 #include "lockstep/train/lane_loss.h"
 
 namespace lockstep::train {
 
-class DdpForm final : public Form {
+class DdpForm : public Form {
  public:
-  DdpForm(const Parts& parts, const Logger& log);
+  // `hook`: reduces gradients in place of the fold.
+  DdpForm(const Parts& parts, const Logger& log, std::shared_ptr<parallel::CommHook> hook = nullptr);
 
   World::Lanes lanes() const override { return parts_.world->own_lanes(parts_.plan.lanes); }
   parallel::StepResult run(int64_t number, data::StepBatch& batch, double decision) override;
@@ -20,10 +23,12 @@ class DdpForm final : public Form {
 
   parallel::DistributedDataParallel& ddp() { return ddp_; }
 
+ protected:
+  const Parts& parts_;
+
  private:
   void place(data::StepBatch& batch);
 
-  const Parts& parts_;
   const Logger& log_;
   LaneLoss loss_;
   parallel::DistributedDataParallel ddp_;

@@ -19,7 +19,7 @@ Evaluator::Evaluator(Parts& parts, Form& form, std::function<bool()> stop_asked,
       schedule_{.every = parts.plan.eval_every,
                 .total_steps = parts.plan.total_steps,
                 .has_validation = parts.data.validation != nullptr},
-      bests_{{.metric = parts.state.best}} {}
+      bests_{{.step = parts.state.is_best ? parts.state.step : -1, .metric = parts.state.best}} {}
 
 bool has_lost_ranks(const Error& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr || dynamic_cast<const DesyncError*>(&error) != nullptr;

@@ -44,7 +44,9 @@ class Evaluator {
   const Evaluation& last() const { return last_; }
   bool last_was_test() const { return last_split_ == EvaluationSchedule::Split::kTest; }
   // Returns whether the last evaluation is this step's and the best so far.
-  bool is_best() const { return bests_.back().step == parts_.state.step && last_split_ == schedule_.split(); }
+  bool is_best() const { return step_is_best() && last_split_ == schedule_.split(); }
+  // Returns whether this step has been found to be the best so far, whatever was evaluated after that.
+  bool step_is_best() const { return bests_.back().step == parts_.state.step; }
 
  private:
   Evaluation evaluate_on(EvaluationSchedule::Split split);

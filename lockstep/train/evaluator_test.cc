@@ -124,6 +124,23 @@ TEST_F(EvaluatorTest, TrainingGoesOnFromTheWeightsAndNotFromTheirAverages) {
   EXPECT_TRUE(at::equal(weight, before));
 }
 
+// A checkpoint of that moment replaces the step's own file when the run goes on.
+TEST_F(EvaluatorTest, AStepStaysTheBestWhereItsTestEvaluationIsBrokenOff) {
+  parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
+  const auto form = make_form(parts_, log_);
+  bool stop = false;
+  Evaluator evaluator(parts_, *form, [&stop] { return stop; });
+  parts_.state.step = 10;
+  EXPECT_TRUE(evaluator.evaluate());
+  EXPECT_TRUE(evaluator.is_best());
+  stop = true;
+  EXPECT_THROW(evaluator.evaluate(/*ends=*/true), Error);
+  EXPECT_TRUE(evaluator.step_is_best());
+  EXPECT_FALSE(evaluator.is_best()) << "the last evaluation was of other data";
+  parts_.state.is_best = true;  // as a resume finds it
+  EXPECT_TRUE(Evaluator(parts_, *form).step_is_best());
+}
+
 TEST_F(EvaluatorTest, ThePlateauObservesTheValidationPartAtTheEndToo) {
   parts_.data.validation = std::make_shared<testing_support::Blobs>(20);
   parts_.state.scheduler.options.shape = schedule::PlateauLr{};

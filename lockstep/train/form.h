@@ -5,10 +5,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/log.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/optim/fused_optimizer.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
+#include "lockstep/parallel/pipeline/stage_plan.h"
+#include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/parts.h"
 #include "lockstep/train/reporter.h"
 
@@ -51,5 +55,18 @@ std::string first_not_finite_of(const torch::nn::Module& module);
 
 // Whether the weights have the same bits in this form as in data parallelism, at any number of ranks.
 bool has_same_bits(const Parts& parts);
+
+// Whether each weight is updated by one rank, its owner: that of its stage, or a parameter server.
+bool has_owners(const TrainOptions& options);
+
+// The rank that owns each of the optimizer's parameters; empty where none are owned.
+std::vector<int> owners_of(const TrainOptions& options, const parallel::StagePlan& stages,
+                           const optim::AnyOptimizer& optimizer, const World& world);
+
+// How ranks divide the optimizer's state and the weights, for the header: "state and weights shared by 2 ranks".
+std::string sharding_text(const TrainOptions& options, const parallel::ShardedOptimizer& optimizer, const World& world);
+
+// Whether ranks share the optimizer's state: as --shard-optimizer says, and always where weights have owners.
+bool shards_optimizer(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const World& world);
 
 }  // namespace lockstep::train

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/lease.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/xxh3.h"
@@ -40,9 +41,8 @@ int64_t starts_in(const std::string& path) {
 
 // The same of a folder: a rank may have been killed before it could note a start that others have lines of.
 int64_t starts_of(const std::string& folder) {
-  std::error_code ignored;
   int64_t starts = 0;
-  for (const auto& each : fs::directory_iterator(folder, ignored)) starts = std::max(starts, starts_in(each.path()));
+  for (const fs::path& path : entries_of(folder)) starts = std::max(starts, starts_in(path));
   return starts;
 }
 

@@ -57,7 +57,7 @@ struct Parts {
   std::vector<std::string> changes;    // options in which the resumed run differs from its checkpoint, for people
   std::string loaded;                  // the weights of --load, for people; empty: none were loaded
   std::vector<std::string> evaluated;  // splits whose evaluation at the step that it resumes from is in metrics.jsonl
-  std::vector<std::string> warnings;   // for people: checkpoints that could not be read
+  std::vector<std::string> warnings;   // for people: checkpoints that could not be read, and which was
 
   // Whether this rank is one of the savers.
   bool saves() const { return RunDisks::has(disks.savers, world->rank()); }

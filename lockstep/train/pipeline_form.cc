@@ -23,9 +23,6 @@ PipelineForm::PipelineForm(const Parts& parts)
   stage_ = std::make_shared<nn::Stage>(plan.stage(network, groups_.stage));
   pipeline_.emplace(
       stage_, groups_.chain, [stage = stage_](const nn::Tensors& inputs) { return stage->forward(inputs); }, options);
-  const std::string of_several = cat(", pipeline ", groups_.pipeline, " of ", groups_.pipelines);
-  parts_.world->self().role.set(
-      cat("stage ", groups_.stage, " of ", plan.stages(), groups_.pipelines > 1 ? of_several : ""));
 }
 
 parallel::StagePlan PipelineForm::plan(const Recipe& recipe, const Model& model, const std::vector<int64_t>& shape,

@@ -4,7 +4,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <barrier>
 #include <list>
+#include <optional>
 #include <utility>
 
 #include "lockstep/amp/autocast.h"
@@ -44,6 +46,29 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& each : tensors) copies.push_back(each.detach().clone());
   return copies;
 }
+
+struct ClearCasts {
+  void operator()() noexcept { at::autocast::clear_cache(); }
+};
+using LaneTurns = std::optional<std::barrier<ClearCasts>>;
+
+// A replica's part in the turns. Under autocast replicas begin their lanes together, with no weight cast yet: each
+// lane's gradients of cast weights are added up in the weights' dtype, and autocast's cache is the process's.
+class LaneTurn {
+ public:
+  explicit LaneTurn(LaneTurns& turns) : turns_(turns) {}
+  ~LaneTurn() {
+    if (turns_) turns_->arrive_and_drop();
+  }
+  LaneTurn(const LaneTurn&) = delete;
+  LaneTurn& operator=(const LaneTurn&) = delete;
+  void next() const {
+    if (turns_) turns_->arrive_and_wait();
+  }
+
+ private:
+  LaneTurns& turns_;
+};
 
 data::LaneBatch on_device(data::LaneBatch lane, at::Device device) {
   lane.for_each_tensor([&](at::Tensor& tensor) { tensor = tensor.to(device); });
@@ -85,6 +110,7 @@ void ReplicasForm::check(const Parts& parts) {
 ReplicasForm::ReplicasForm(const Parts& parts)
     : parts_(parts), loss_(parts), weights_(std::make_shared<amp::MarkedWeights>(trained(*parts.model.module))) {
   const size_t count = replicas_of(parts_);
+  parts_.world->self().role.set(cat(count, count == 1 ? " replica" : " replicas"));
   const bool sync = parts_.options.parallel.sync_bn;
   std::vector<at::Device> devices = devices_of_process(parts_.options.device, parts_.device);
   devices.resize(count, parts_.device);
@@ -117,12 +143,15 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
   std::vector<at::Tensor> first_buffers;  // of the first lane, which are kept
   std::list<parallel::LaneGenerators::Kept> kept;
   for (auto& numbers : gpu_numbers_) kept.emplace_back(numbers);
+  LaneTurns turns;
+  if (parts_.mixed->policy().cast_ops) turns.emplace(static_cast<std::ptrdiff_t>(count));
   const auto share_of = [&](size_t i) {
     return static_cast<double>(lanes[i]->size()) / static_cast<double>(batch.global_samples);
   };
   const auto compute = [&](torch::nn::Module& replica, const std::vector<at::Tensor>&) {
     const Model& model = model_of(replica);
     const auto at = static_cast<size_t>(&model - models_.data());
+    const LaneTurn turn(turns);
     at::Tensor sum;
     for (size_t i = shares.first(at); i < shares.first(at + 1); ++i) {
       const uint64_t seed =  // each lane draws its own numbers, as DistributedDataParallel's
@@ -131,7 +160,7 @@ parallel::StepResult ReplicasForm::run(int64_t number, data::StepBatch& batch, d
       at::Generator generator;
       const nn::ThreadGenerator own(generator, [seed] { return seed; });
       if (!gpu_numbers_.empty()) gpu_numbers_[at].seed(seed);
-      at::autocast::clear_cache();  // each lane's gradients of cast weights are added up in the weights' dtype
+      turn.next();
       const at::Tensor loss = loss_.of(model, on_device(*lanes[i], replicas_->devices()[at]));
       if (i == 0) first_buffers = copies_of(model.module->buffers());
       losses[i] = loss.detach().item<double>();

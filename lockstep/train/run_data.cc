@@ -1,12 +1,11 @@
 #include "lockstep/train/run_data.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/data/loader.h"
@@ -107,8 +106,7 @@ int loading_threads(DeviceKind device, int workers) {
 
 std::shared_ptr<data::Findings> read_findings(const std::string& run_folder) {
   if (run_folder.empty()) return std::make_shared<data::Findings>();
-  std::ifstream file(RunFiles{run_folder}.data_scan(), std::ios::binary);
-  return std::make_shared<data::Findings>(std::string(std::istreambuf_iterator<char>(file), {}));
+  return std::make_shared<data::Findings>(file_content(RunFiles{run_folder}.data_scan()).value_or(""));
 }
 
 OpenedData open_data(const Recipe& recipe, const std::string& path, uint64_t seed, bool channels_last, World& world,

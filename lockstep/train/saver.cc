@@ -33,7 +33,9 @@ Saver::Saver(const Parts& parts, Reporter& reporter, const Logger& log)
       reporter_(reporter),
       log_(log),
       store_(parts.files.checkpoints(), {.keep_last = parts.options.keep}),
-      mode_(choose_mode()) {
+      mode_(choose_mode()),
+      first_step_(parts.state.step),
+      has_updated_(parts.state.step > 0) {
   if (mode_ == Mode::kTogether && fills()) {
     slots_ = checkpoint::Slots::inherited();
     failed_ = slots_->header().failed.load();  // those of an earlier attempt are told already
@@ -121,11 +123,15 @@ checkpoint::Value Saver::own_state(std::vector<checkpoint::OwnSlice>& slices) co
 }
 
 void Saver::prepare() {
-  if (std::exchange(prepared_, true)) return;
+  if (prepared_ && (*prepared_ || !has_updated_)) return;
+  prepared_ = has_updated_;
   if (mode_ == Mode::kWaited || (mode_ == Mode::kOwnThread && parts_.world->size() > 1)) return;
   std::vector<checkpoint::OwnSlice> slices;
   const uint64_t bytes = checkpoint::PtImage(own_state(slices)).file_bytes();
-  const bool can = !saves() || (launcher_sees_folder() && checkpoint::Slots::have_room(bytes, log_));
+  // The last save, and that of a stop, gather what the ranks share on the one that writes.
+  const uint64_t gathered = slices.empty() ? 0 : bytes, resident = slots_ ? slots_->resident(bytes) : 0;
+  const bool can =
+      !saves() || (launcher_sees_folder() && checkpoint::Slots::have_room(bytes, log_, resident, gathered));
   if (!comm::holds_on_all(parts_.world->communicator(), can)) {
     mode_ = Mode::kWaited;
     return;
@@ -223,6 +229,12 @@ bool Saver::has_saved() {
     failed = waited_failed_ > 0 || (slots_ && slots_->header().failed_in_row.load() > 0);
   }
   return comm::holds_on_all(parts_.world->communicator(), !failed);
+}
+
+bool Saver::began_with_file() {
+  if (parts_.state.step != first_step_ || parts_.resumed_from.empty() || parts_.forked) return false;
+  const auto is_it = [this](const auto& saved) { return saved.step == first_step_; };
+  return comm::holds_on_all(parts_.world->communicator(), !saves() || std::ranges::any_of(store_.list(), is_it));
 }
 
 void Saver::look() {

@@ -36,9 +36,10 @@ class Saver {
   Saver(const Parts& parts, Reporter& reporter, const Logger& log);
   ~Saver();
 
-  // After the first step, when the optimizer has its state: sees whether there is memory for two images, and begins to
-  // back it with pages.
+  // After each step: sees once whether there is memory for two images, and begins to back it with pages; and again
+  // after the first update, with which the optimizer has its state.
   void prepare();
+  void updated() { has_updated_ = true; }
   // Saves a checkpoint of this step, as the best so far or not. A collective.
   void save(bool best);
   // The same, and returns when it is on the disk, with all those before it.
@@ -51,6 +52,9 @@ class Saver {
   void save_interrupted(const std::string& file);
   // Whether this step is saved and on the disk, which is waited for. A collective.
   bool has_saved();
+  // Whether the run went on from the checkpoint of this step, in its own folder, where it still is: its bytes are the
+  // undisturbed run's. A collective.
+  bool began_with_file();
   // What became of the saves of a best. A collective.
   BestSaves best_saves();
   // Looks at what became of earlier saves. Throws IoError after the third failure in a row.
@@ -90,7 +94,9 @@ class Saver {
   Mode mode_;
   std::shared_ptr<checkpoint::Slots> slots_;  // null with kWaited, and where this rank has no part in an image
   std::optional<checkpoint::Keeper> keeper_;  // with kOwnThread on ranks that save
-  bool prepared_ = false;
+  const int64_t first_step_;                  // that the run began or went on with
+  bool has_updated_;                          // the optimizer has its state
+  std::optional<bool> prepared_;              // prepare() has looked: whether with the optimizer's state
   std::optional<PagePopulator> populator_;
   uint32_t failed_ = 0;         // of the keeper's saves that failed, those that look() has seen
   uint32_t waited_failed_ = 0;  // saves in a row that were waited for and failed

@@ -40,21 +40,19 @@ namespace lockstep::train {
 namespace {
 
 // Returns what was loaded, for people.
-std::string load_weights(const TrainOptions& options, torch::nn::Module& module) {
+std::string load_weights(const WeightsOptions& options, torch::nn::Module& module, const data::Dataset& data) {
   const std::string& file = options.load;
-  const checkpoint::Value root = checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
+  const checkpoint::Value root =
+      checkpoint::open_checkpoint(file, {.ignore_unknown = options.ignore_unknown, .checks_on_the_way = true});
   const auto loaded = train::load_model(
-      module, root, {.file = file, .strip_prefix = options.strip_prefix, .paddle = checkpoint::is_paddle_file(file)});
-  const std::string& prefix = loaded.report.prefix;
-  return prefix.empty() ? file : cat(file, ", ", checkpoint::prefix_text(prefix));
-}
-
-bool shards(const TrainOptions& options, const optim::FusedOptimizer& optimizer, const World& world) {
-  using parallel::ShardOptimizer;
-  if (options.parallel.form == parallel::ParallelForm::kPipeline) return true;
-  const ShardOptimizer asked = options.parallel.shard_optimizer;
-  if (asked != ShardOptimizer::kAuto) return asked == ShardOptimizer::kOn && world.size() > 1;
-  return world.size() > 1 && world.communicator().has_views() && optimizer.elementwise();
+      module, root,
+      {.file = file,
+       .strip_prefix = options.strip_prefix,
+       .average = options.average == TakesAverage::kOn ? checkpoint::Average::kOn : checkpoint::Average::kOff,
+       .paddle = checkpoint::is_paddle_file(file),
+       .partly = options.partly},
+      &data);
+  return loaded.report.text().empty() ? file : cat(file, ", ", loaded.report.text());
 }
 
 // Whether each rank is sure to have all of its optimizer's state, in memory.
@@ -72,6 +70,7 @@ struct Begun {
   std::shared_ptr<World> world;
   RunDisks disks;
   std::optional<ResumedCheckpoint> resumed;
+  std::vector<std::string> warnings = {};  // for people: newer checkpoints in the folder of --load, which are damaged
   int lanes = 1;
   int threads = 1;
 };
@@ -92,6 +91,11 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
                                {.takes_optimizers = keeps_whole_state_here(options, *run.world)});
   }
   if (run.resumed) check_skip_bad(*run.resumed, options.data.skip_bad);
+  if (std::string& load = run.options.weights.load; !run.resumed && !load.empty()) {
+    NamedCheckpoint named = find_checkpoint("--load", load, *run.world);
+    load = std::move(named.file);
+    run.warnings = std::move(named.warnings);
+  }
   const auto recorded = [&run](const char* name) { return static_cast<int>(run.resumed->state.origin.number(name)); };
   const parallel::ParallelOptions& asked = options.parallel;
   run.lanes = asked.lanes > 0 ? asked.lanes : run.resumed ? recorded("lanes") : run.world->size();
@@ -151,10 +155,10 @@ TrainOptions resolved_options(const Fed& run, const Defaults& defaults, const Pl
   precision.keep_batchnorm_fp32.reset();
   if (policy.cast_model) precision.keep_batchnorm_fp32 = policy.keep_batchnorm_fp32;
   // Wherever the file is read, it means the same data and weights.
-  for (std::string* path : {&resolved.data.path, &resolved.load}) {
+  for (std::string* path : {&resolved.data.path, &resolved.weights.load}) {
     if (!path->empty()) *path = absolute(*path);
   }
-  if (resolved.load.empty()) resolved.load = resolved.loaded;
+  if (resolved.weights.load.empty()) resolved.weights = resolved.loaded;
   return resolved;
 }
 
@@ -230,7 +234,7 @@ Built build_model(Planned planned) {
   model.module->to(device);
   set_memory_format(*model.module, planned.plan.channels_last);
   const parallel::ParallelOptions& asked = planned.options.parallel;
-  if (asked.sync_bn && asked.form == parallel::ParallelForm::kDdp) {
+  if (asked.sync_bn && asked.form != parallel::ParallelForm::kDp) {
     parallel::convert_sync_batchnorm(*model.module, planned.world->communicator());
   }
   parallel::StagePlan stages;
@@ -268,8 +272,8 @@ Weighted load_start(Built built) {
     }
     changes = rows.changes(state.origin, resumed.state.origin);
     restore_model(resumed.value, resumed.file, *built.model.module);
-  } else if (!built.options.load.empty()) {
-    loaded = load_weights(built.options, *built.model.module);
+  } else if (!built.options.weights.load.empty()) {
+    loaded = load_weights(built.options.weights, *built.model.module, *built.data.splits.train);
   }
   return {{std::move(built)}, std::move(state), std::move(changes), std::move(loaded)};
 }
@@ -287,21 +291,18 @@ Optimized make_optimizer(Weighted run) {
   auto whole = optim::make_optimizer(run.plan.optimizer, groups, run.plan.optimizer_options);
   std::unique_ptr<optim::AnyOptimizer> optimizer;
   std::string sharding;
-  if (run.options.parallel.form == parallel::ParallelForm::kPipeline && !whole->elementwise()) {
-    throw ConfigError("--parallel pipeline: --optimizer ", run.plan.optimizer,
-                      " needs the norms of whole layers, of which each stage has its own; use another optimizer, or "
+  if (has_owners(run.options) && !whole->elementwise()) {
+    throw ConfigError("--parallel ", config::word_of(run.options.parallel.form), ": --optimizer ", run.plan.optimizer,
+                      " needs the norms of whole layers, and is not divided among ranks; use another optimizer, or "
                       "--parallel ddp or dp");
   }
-  if (shards(run.options, *whole, *run.world)) {
-    // Each stage's gradients are on its own rank, of the first pipeline and as well of the others.
-    std::vector<int> owners;
-    if (run.stages.stages() > 0) owners = parallel::stages_of(run.stages, whole->all_parameters());
+  if (shards_optimizer(run.options, *whole, *run.world)) {
+    const std::vector<int> owners = owners_of(run.options, run.stages, *whole, *run.world);
     auto sharded = std::make_unique<parallel::ShardedOptimizer>(std::move(whole), run.world->communicator(), owners);
     std::vector<int> gathers = run.disks.savers;
     if (gathers.front() != 0) gathers.insert(gathers.begin(), 0);  // which tells the weights' hash
     sharded->gather_on(std::move(gathers));
-    sharding = cat(sharded->shares_weights() ? "state and weights shared by " : "state sharded over ",
-                   run.world->size(), " ranks");
+    sharding = sharding_text(run.options, *sharded, *run.world);
     optimizer = std::move(sharded);
   } else {
     optimizer = std::move(whole);
@@ -337,7 +338,8 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
               .files = {},
               .disks = std::move(run.disks),
               .changes = std::move(run.changes),
-              .loaded = std::move(run.loaded)};
+              .loaded = std::move(run.loaded),
+              .warnings = std::move(run.warnings)};
   parts.files.folder = parts.options.out;
   parts.skipped = loop::skip_list(*parts.world, parts.options.data.skip_bad);
   if (!from) return parts;
@@ -355,7 +357,9 @@ Parts restore_position(Optimized run, const std::optional<ResumedCheckpoint>& fr
   parts.state.scheduler.plateau =
       plateau_in(checkpoint::ValueView(resumed.value, resumed.file)["scheduler"], parts.state.scheduler);
   parts.resumed_from = resumed.file;
-  for (const auto& each : resumed.damaged) parts.warnings.push_back(each.why);
+  for (const auto& each : resumed.damaged) {
+    parts.warnings.push_back(cat(each.why, "; going on from ", parts.resumed_from));
+  }
   parts.forked = !resumed.in_place.value_or(same_place(run_of(resumed.file), parts.files.folder));
   if (parts.forked) parts.resolved.parent = absolute(resumed.file);
   return parts;

@@ -220,4 +220,13 @@ ResumedCheckpoint read_resumed(const std::string& resume, World& world, const Ru
                 ": the run replaced its checkpoints while the ranks read them; name an older file");
 }
 
+NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path, World& world) {
+  NamedCheckpoint named;
+  once(world, OnceScope::kWorld, [&] { named = find_checkpoint(name, path); });
+  // A file is each rank's own; of a folder all take what rank 0 has found.
+  const std::string found = comm::text_of_rank(world.communicator(), 0, named.file == path ? "" : named.file);
+  named.file = found.empty() ? path : found;
+  return named;
+}
+
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// The checkpoint that all ranks of a run resume from: one of them, whatever disks their nodes have.
+// Checkpoints that all ranks agree on: the one that a run resumes from, whatever disks their nodes have, and others.
 #pragma once
 
 #include <string>
@@ -16,5 +16,9 @@ namespace lockstep::train {
 // ranks, on each its own or that of the first source.
 ResumedCheckpoint read_resumed(const std::string& resume, World& world, const RunDisks& disks, const std::string& out,
                                const checkpoint::ReadOptions& options = {});
+
+// find_checkpoint() (continuation.h) by rank 0: of a run under way another rank may find a newer one. Warnings are on
+// rank 0 alone. A collective. Throws as that one on all ranks.
+NamedCheckpoint find_checkpoint(const std::string& name, const std::string& path, World& world);
 
 }  // namespace lockstep::train

@@ -139,6 +139,7 @@ Trainer::StepOutcome Trainer::train_step() {
   if (!parts_.mixed->scaler().enabled() && !std::isfinite(result.square_sum)) non_finite_.warn(result.loss);
   StepReport report{.loss = result.loss, .lr = lr, .gradient_norm = update.gradient_norm, .data_seconds = data_seconds};
   report.input = {.wait = std::min(data_seconds, static_cast<double>(wait_ns) * 1e-9), .read = batch.stats};
+  if (!update.skipped) saver_.updated();
   if (update.skipped) report.overflow = non_finite_.overflow(result.loss, result.loss_scale);
   ++step_;
   if (tracking_) tracking_->weights(step_);
@@ -204,7 +205,7 @@ void Trainer::prepare_state() {
   follow_schedule();  // the next step's, as PyTorch saves it
   if (parts_.skipped) parts_.state.skipped = parts_.skipped->all();
   evaluator_.settle(saver_.best_saves());
-  parts_.state.is_best = evaluator_.is_best();
+  parts_.state.is_best = evaluator_.step_is_best();
 }
 
 void Trainer::keep(const StepOutcome& outcome) {
@@ -215,7 +216,7 @@ void Trainer::keep(const StepOutcome& outcome) {
     saver_.snapshot();
   }
   saver_.look();
-  if (step_ == first_step_ + 1) saver_.prepare();
+  saver_.prepare();
 }
 
 void Trainer::save(bool wait) {
@@ -230,7 +231,6 @@ void Trainer::save(bool wait) {
 
 void Trainer::interrupt() {
   prepare_state();
-  parts_.state.is_best = false;  // it is none of the store's
   non_finite_.tell_count();
   saver_.save_interrupted(parts_.files.interrupted());
   if (leads()) reporter_.stopped();
@@ -267,7 +267,7 @@ void Trainer::finish() {
                       parts_.state.since_best, " evaluations"));
   }
   evaluate(/*ends=*/true);
-  if (!saver_.has_saved()) save(/*wait=*/true);
+  if (!saver_.has_saved() && !saver_.began_with_file()) save(/*wait=*/true);
   evaluator_.settle(saver_.best_saves());
   const std::string weights = weights_sha256(), ema = ema_sha256();
   non_finite_.tell_count();

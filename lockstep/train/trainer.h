@@ -69,7 +69,6 @@ class Trainer {
   StopAsked stop_asked_;
 
   int64_t& step_ = parts_.state.step;
-  const int64_t first_step_ = parts_.state.step;
   Stopwatch since_save_;
 };
 

@@ -13,6 +13,7 @@
 #include "lockstep/loop/scaler_values.h"
 #include "lockstep/loop/skipped_values.h"
 #include "lockstep/train/optimizer_parts.h"
+#include "lockstep/train/weights/input_channels.h"
 
 namespace lockstep::train {
 namespace {
@@ -211,10 +212,12 @@ std::optional<Origin> find_origin(const Value& value, const std::string& file) {
 }
 
 checkpoint::LoadedModel load_model(torch::nn::Module& module, const Value& root,
-                                   const checkpoint::LoadModelOptions& options) {
+                                   const checkpoint::LoadModelOptions& options, const data::Dataset* data) {
+  const checkpoint::ChosenState chosen = checkpoint::choose_state(root, options);
   try {
-    return checkpoint::load_model(module, root, options);
+    return checkpoint::load_model(module, chosen, options);
   } catch (const ConfigError& error) {
+    if (data != nullptr) check_input_channels(module, chosen.state, options.file, *data);
     const auto origin = find_origin(root, options.file);
     if (!origin) throw;
     throw ConfigError(error.what(), "; its weights are those of ", origin->network(), ": give that recipe and options");

@@ -66,9 +66,10 @@ void restore(const checkpoint::Value& value, const std::string& file, const torc
 // version that did not record it.
 std::optional<Origin> find_origin(const checkpoint::Value& value, const std::string& file);
 
-// Loads a model as checkpoint::load_model() does. Where the weights don't fit, the error says of which network they
-// are, if the checkpoint has the record of its run.
+// Loads a model as checkpoint::load_model() does. Where the weights don't fit, the error names a picture of other
+// channels (weights/input_channels.h), if `data` are given, else the network that they are of, if the checkpoint has
+// the record of its run.
 checkpoint::LoadedModel load_model(torch::nn::Module& module, const checkpoint::Value& root,
-                                   const checkpoint::LoadModelOptions& options);
+                                   const checkpoint::LoadModelOptions& options, const data::Dataset* data = nullptr);
 
 }  // namespace lockstep::train

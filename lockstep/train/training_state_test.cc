@@ -7,6 +7,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/checkpoint/formats/value_view.h"
+#include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 
@@ -122,7 +123,7 @@ TEST(TrainingState, TheAverageComesBack) {
   EXPECT_TRUE(at::equal(two.net->bias, one.net->bias));
   const std::string average = checkpoint::weights_sha256(*one.net);
   one.optimizer->exchange_averages();  // whose memory `saved` shares
-  checkpoint::load_state_dict(*two.net, checkpoint::find_evaluated_state(saved, "a.pt"));
+  checkpoint::load_state_dict(*two.net, checkpoint::find_model_state(saved, "a.pt", checkpoint::Average::kOn));
   EXPECT_EQ(checkpoint::weights_sha256(*two.net), average) << "it is a state dict of the model";
 }
 

@@ -150,9 +150,11 @@ std::shared_ptr<World> init(const InitOptions& wanted) {
   writes_lines();  // so that every program that joins a world has been loaded with it
   if (joined.load()) throw_joined();
   InitOptions options = wanted;
-  rendezvous::Place place = rendezvous::find_place(
-      {.rank = options.rank, .size = options.world_size, .init_method = options.init_method, .parent = getppid()},
-      [](const char* name) { return env(name); });
+  rendezvous::Place place = rendezvous::find_place({.rank = options.rank,
+                                                    .size = options.world_size,
+                                                    .init_method = options.init_method,
+                                                    .parent = rendezvous::launcher_pid()},
+                                                   [](const char* name) { return env(name); });
   std::optional<NodeMemory> inherited;
   if (const auto memory = env("LOCKSTEP_NODE_MEMORY")) inherited = NodeMemory::from_env(*memory);
   if (inherited && place.size > 1) begin_program(*inherited, place, options.backend);

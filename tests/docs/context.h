@@ -10,6 +10,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
 #include "lockstep/checkpoint/formats/safetensors_writer.h"
+#include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/loop/early_stopping.h"

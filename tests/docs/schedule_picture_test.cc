@@ -81,7 +81,9 @@ std::string axes() {
   return cat("<path fill=\"none\" stroke=\"#c8ced4\" d=\"M0 0V", kHeight, "H", kWidth, "\"/>\n",
              text(-4, 4, "end", "1"), text(-4, kHeight, "end", "0"), text(0, kHeight + 11, "middle", "0"),
              text(kWidth / 2, kHeight + 11, "middle", "step"),
-             text(kWidth, kHeight + 11, "middle", std::to_string(kSteps)));
+             text(kWidth, kHeight + 11, "middle", std::to_string(kSteps)), "<text transform=\"translate(-8 ",
+             kHeight / 2, ") rotate(-90)\" font-size=\"9\" fill=\"#6a737d\" ",
+             "text-anchor=\"middle\">rate ÷ --lr</text>\n");
 }
 
 std::string legend() {

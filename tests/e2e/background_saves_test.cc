@@ -97,11 +97,15 @@ class HeldDisk : public ::testing::Test {
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "a sanitizer comes before every library";
     fs::create_directory(dir_ / "held_disk");
-    program_.emplace(preloaded(train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "5", "--eval-every",
-                                            "1000000epochs", "--quiet", "--out", run_})));
+  }
+  void start(const Words& more) {
+    program_.emplace(preloaded(train_words(
+        Words{"--nproc", "2", "--epochs", "1000000", "--eval-every", "1000000epochs", "--quiet", "--out", run_} +
+        more)));
   }
   // Waits until the first checkpoint stands before its fsync, and training has gone on.
-  bool is_held() const {
+  bool is_held() {
+    start({"--save-every", "5"});
     return eventually([this] { return fs::exists(first_ + ".tmp") && steps_logged(run_).size() >= 8; });
   }
 
@@ -121,6 +125,18 @@ TEST_F(HeldDisk, TheLauncherFinishesTheFileOfAKilledRank) {
   EXPECT_THAT(result.err, HasSubstr("\n  saved: checkpoint " + run_ + "/checkpoints/step-000"));
   EXPECT_TRUE(fs::exists(first_));
   EXPECT_EQ(lockstep({"inspect", first_}).exit_code, 0);
+}
+
+// While the disk holds the file of step 40, the snapshot of step 50 is left out: the other slot is for the next save.
+TEST_F(HeldDisk, SnapshotsAreHalfAsMany) {
+  start({"--save-every", "40", "--snapshot-every", "50"});
+  ASSERT_TRUE(eventually([this] { return steps_logged(run_).size() >= 52; })) << program_->err();
+  signal_to(worker_of(*program_, 0), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return program_->processes("lockstep-worker").empty(); }));
+  write_file(dir_ / "held_disk/go", "");
+  EXPECT_EQ(program_->wait().exit_code, 128 + SIGKILL);
+  EXPECT_TRUE(fs::exists(run_ + "/checkpoints/step-000040.pt"));
+  EXPECT_FALSE(fs::exists(run_ + "/checkpoints/step-000050.pt"));
 }
 
 TEST_F(HeldDisk, AKilledLauncherLeavesATemporaryFileWhichTheNextStartRemoves) {
@@ -256,12 +272,16 @@ TEST(TimedSaves, ComeEverySecond) {
   EXPECT_LT(static_cast<double>(files_of(run).size()), result.seconds + 1) << "and that of the stop";
 }
 
-TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
+class Grace : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
   const TempDir dir;
   const std::string run = dir / "run";
-  Program program(lockstep_command(
-      train_words({"--nproc", "2", "--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every",
-                   "1000000epochs", "--snapshot-every", "1", "--grace", "1.5", "--quiet", "--out", run})));
+  const Words train = train_words({"--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every",
+                                   "1000000epochs", "--snapshot-every", "1", "--quiet", "--out", run});
+  const Words launch = {"launch", "--nproc=2", "--grace=1.5", bin_folder() + "/lockstep-worker"};
+  const bool by_launch = GetParam();
+  Program program(lockstep_command(by_launch ? launch + train : train + Words{"--nproc", "2", "--grace", "1.5"}));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 5; })) << program.err();
   const Held rank(worker_of(program, 1));  // it would never come to the end of its step
   program.signal(SIGTERM);
@@ -271,6 +291,9 @@ TEST(Grace, AnEndThatComesTooLateSavesTheNewestSnapshot) {
   EXPECT_EQ(files_of(run).size(), 1U);
   EXPECT_TRUE(program.all_gone(std::chrono::seconds(5)));
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, Grace, ::testing::Values(false, true),
+                         [](const auto& each) { return each.param ? "Launch" : "Train"; });
 
 }  // namespace
 }  // namespace lockstep::e2e

@@ -27,11 +27,9 @@ using ::testing::HasSubstr;
 constexpr double kAtOnce = 20;  // seconds; 1 on a machine with nothing else to do
 const std::string kImages = "/train-images-idx3-ubyte", kLabels = "/train-labels-idx1-ubyte";
 
-void expect_one_line(const Result& result, int exit_code, const std::string& what) {
-  EXPECT_EQ(result.exit_code, exit_code);
+void expect_one_line_at_once(const Result& result, int exit_code, const std::string& what) {
+  expect_one_line(result, exit_code, what);
   EXPECT_EQ(result.err.rfind("error: ", 0), 0u) << result.err;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(what));
   EXPECT_EQ(result.out, "");
   EXPECT_LT(result.seconds, kAtOnce);
   ::testing::Test::RecordProperty("seconds", std::to_string(result.seconds));
@@ -41,7 +39,7 @@ void expect_refused(const Words& words, int exit_code, const std::string& what) 
   const TempDir dir;
   const std::string out = dir / "new/run";
   Program program(lockstep_command(words + Words{"--out", out}, dir.path()));
-  expect_one_line(program.wait(std::chrono::seconds(20)), exit_code, what);
+  expect_one_line_at_once(program.wait(std::chrono::seconds(20)), exit_code, what);
   EXPECT_TRUE(program.all_gone(std::chrono::seconds(5)));
   EXPECT_TRUE(fs::is_empty(dir.path())) << *fs::recursive_directory_iterator(dir.path());
 }
@@ -158,29 +156,30 @@ TEST(BadOptions, MissingFilesAreNamedWithTheNearest) {
         Words{"train", "mnist", "--load", missing}, Words{"train", "mnist", "--resume", missing},
         Words{"train", "--config", missing}, Words{"train", "mnist", "--data", missing}}) {
     SCOPED_TRACE(::testing::PrintToString(words));
-    expect_one_line(lockstep(words, dir.path()), ConfigError::kExitCode, near);
+    expect_one_line_at_once(lockstep(words, dir.path()), ConfigError::kExitCode, near);
   }
   const Words data = {"eval", "mnist", "--load", finished_run() + "/checkpoints/last.pt", "--data", missing};
-  expect_one_line(lockstep(data), ConfigError::kExitCode, near);
+  expect_one_line_at_once(lockstep(data), ConfigError::kExitCode, near);
 }
 
 TEST(BadOptions, NameTheNearestCommandAndRecipe) {
-  expect_one_line(lockstep({"trian", "mnist"}), 2, "train");
-  expect_one_line(lockstep({"train", "mnits"}), 2, "mnist");
-  expect_one_line(lockstep({"eval", "mnist"}), 2, "--load");
+  expect_one_line_at_once(lockstep({"trian", "mnist"}), 2, "train");
+  expect_one_line_at_once(lockstep({"train", "mnits"}), 2, "mnist");
+  expect_one_line_at_once(lockstep({"eval", "mnist"}), 2, "--load");
 }
 
 TEST(BadOut, IsRefused) {
   const TempDir dir;
   write_file(dir / "file", "a file");
   const std::string unwritable = "/proc/lockstep/run";
-  expect_one_line(lockstep(train_words({"--nproc", "2", "--out", unwritable})), IoError::kExitCode, "/proc/lockstep");
+  expect_one_line_at_once(lockstep(train_words({"--nproc", "2", "--out", unwritable})), IoError::kExitCode,
+                          "/proc/lockstep");
   const std::string file = dir / "file", mistake = ": " + file + " is a file, not a folder";
   for (const std::string& out : {file, file + "/run"}) {
     SCOPED_TRACE(out);
     for (const Words& words : {train_words({"--nproc", "2", "--out", out}), train_words({"--nproc", "1", "--out", out}),
                                Words{"launch", "--log-dir", out, "true"}}) {
-      expect_one_line(lockstep(words), ConfigError::kExitCode, out + mistake);
+      expect_one_line_at_once(lockstep(words), ConfigError::kExitCode, out + mistake);
     }
   }
   EXPECT_EQ(read_file(file), "a file");
@@ -189,7 +188,7 @@ TEST(BadOut, IsRefused) {
 TEST(BadOut, OfAFinishedRunIsKept) {
   const std::string& run = finished_run();
   const std::string before = read_file(run + "/final.json");
-  expect_one_line(lockstep(train_words({"--out", run})), ConfigError::kExitCode, "--resume");
+  expect_one_line_at_once(lockstep(train_words({"--out", run})), ConfigError::kExitCode, "--resume");
   EXPECT_EQ(read_file(run + "/final.json"), before);
   EXPECT_EQ(steps_logged(run), first_steps(kSteps));
 }
@@ -208,8 +207,8 @@ TEST_P(BadCheckpoints, AreNotLoadedResumedOrEvaluated) {
   write_file(file, GetParam().spoil(read_file(finished_run() + "/checkpoints/last.pt")));
   expect_refused(train_words({"--nproc", "2", "--load", file}), GetParam().exit_code, file);
   expect_refused(train_words({"--nproc", "2", "--resume", file}), GetParam().exit_code, file);
-  expect_one_line(lockstep({"eval", "mnist", "--data", digits_folder(), "--nproc", "2", "--load", file}),
-                  GetParam().exit_code, file);
+  expect_one_line_at_once(lockstep({"eval", "mnist", "--data", digits_folder(), "--nproc", "2", "--load", file}),
+                          GetParam().exit_code, file);
 }
 
 std::string with_flipped_bit(std::string bytes) {
@@ -246,7 +245,8 @@ TEST(BadResume, LeavesTheRunAsItWas) {
     SCOPED_TRACE(::testing::PrintToString(other));
     const Words words = {"train", "mnist", "--data", digits_folder(), "--nproc", "2", "--steps", "20", "--resume", run};
     const Words batch = other[0] == "--batch-size" ? Words{} : Words{"--batch-size", "8"};
-    expect_one_line(lockstep(words + batch + other), ConfigError::kExitCode, other[0] == "--amp" ? "O1" : other[1]);
+    expect_one_line_at_once(lockstep(words + batch + other), ConfigError::kExitCode,
+                            other[0] == "--amp" ? "O1" : other[1]);
     EXPECT_EQ(read_file(run + "/config.toml"), config);
     EXPECT_EQ(outcome_of(run), outcome_of(finished_run()));
     EXPECT_EQ(steps_logged(run), first_steps(kSteps));

@@ -163,6 +163,31 @@ TEST(BadFolders, EndARunWithTheirName) {
   }
 }
 
+// The weights' file is not to blame.
+TEST(BadPictures, OfOtherChannelsThanTheLoadedNetworkAreNamed) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "grey", 3);
+  write_image_and_mask_folders(dir / "mixed", 3);
+  write_picture(dir / "mixed/imgs/1.png", image::encode_png(image::testing_support::flat({96, 96}, 3, 9)));
+  const auto network_of = [&](const std::string& data) {
+    const std::string run = dir / ("run of " + data);
+    EXPECT_EQ(lockstep(one_step("unet", dir / data, run, "1")).exit_code, 0);
+    return run + "/checkpoints/last.pt";
+  };
+  const std::string grey = network_of("grey"), mixed = network_of("mixed");
+  const std::string one = "/mixed/imgs/1.png: the network of " + grey + " has 1 input channel, and the image 3; load ",
+                    three =
+                        "/grey/imgs/0.png: the network of " + mixed + " has 3 input channels, and the image 1; load ";
+  const auto run = [&](const std::string& data, const std::string& file) {
+    expect_refused(lockstep(one_step("unet", dir / data, dir / "next") + Words{"--load", file}), DataError::kExitCode,
+                   data == "mixed" ? one : three);
+    expect_refused(lockstep({"eval", "unet", "--load", file, "--width", "4", "--size", "32", "--data", dir / data}),
+                   DataError::kExitCode, data == "mixed" ? one : three);
+  };
+  run("mixed", grey);
+  run("grey", mixed);
+}
+
 // The end of a command on the disk of failing_disk.cc.
 Result on_failing_disk(const Words& words) {
   const std::string library = bin_folder() + "/failing_disk.so";

@@ -32,7 +32,8 @@ TEST(Eval, GivesTheMetricsOfTheRunAtAnyNumberOfRanks) {
     EXPECT_EQ(found.at("step"), kSteps);
     EXPECT_EQ(found.at("file"), last_checkpoint());
     EXPECT_EQ(found.at("samples"), 64);
-    for (const char* name : {"loss", "step", "file", "samples"}) found.erase(name);
+    EXPECT_EQ(found.at("weights"), "model");
+    for (const char* name : {"loss", "step", "file", "weights", "samples"}) found.erase(name);
     EXPECT_EQ(found, final.at("metrics")) << "the rest";
   }
 }
@@ -117,6 +118,7 @@ TEST(BenchForms, EachFormIsMeasured) {
                                             {{"dp", "--replicas", "3"}, 0},
                                             {{"pipeline", "--nproc", "3", "--micro-batches", "2"}, 0.01},
                                             {{"pipeline-ddp", "--nproc", "4"}, 0.001},
+                                            {{"tensor", "--nproc", "2"}, 0.08},
                                             {{"server", "--nproc", "3"}, 0.08}};
   for (const auto& [words, sent] : forms) {
     const auto row = json_of(
@@ -133,7 +135,6 @@ TEST(BenchForms, EachFormIsMeasured) {
 
 TEST(BenchForms, WhatDoesNotGoTogetherIsNamed) {
   const std::pair<Words, const char*> lines[] = {
-      {{"tensor", "--nproc", "2"}, "--form tensor: is of alexnet"},
       {{"dp", "--nproc", "2"}, "--form dp: has replicas in one process"},
       {{"ddp", "--replicas", "2"}, "--replicas: goes with --form dp"},
       {{"pipeline-ddp", "--nproc", "3"}, "3 processes are no two pipelines"},
@@ -145,6 +146,9 @@ TEST(BenchForms, WhatDoesNotGoTogetherIsNamed) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find(text), std::string::npos) << text << '\n' << result.err;
   }
+  const auto unet = lockstep({"bench", "forms", "--model", "unet", "--form", "tensor", "--nproc", "2"});
+  EXPECT_EQ(unet.exit_code, 2);
+  EXPECT_NE(unet.err.find("--form tensor: unet ends with no Linear layer"), std::string::npos) << unet.err;
 }
 
 TEST(BenchAllreduce, MeasuresTheSizesThatAreAsked) {
@@ -208,6 +212,15 @@ TEST(BenchPipeline, TellsIdleTimeMemoryAndBytes) {
       std::count_if(events.begin(), events.end(), [](const auto& each) { return each.at("ph") == "X"; });
   EXPECT_EQ(computed, 2 * 2 * 8) << "of two schedules and stages four micro-batches, forwards and backwards";
   EXPECT_EQ(lockstep({"bench", "pipeline", "--nproc", "2", "--layers", "1"}).exit_code, 2);
+}
+
+// Eight layers on four stages: two a stage, three times asleep for each of two micro-batches, five stages' times in
+// all.
+TEST(BenchPipeline, StagesMaySleepAsIfDevicesComputed) {
+  const auto rows = json_of({"bench", "pipeline", "--nproc", "4", "--micro-batches", "2", "--rows", "8", "--width", "8",
+                             "--layer-ms", "2", "--seconds", "0.05"});
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) EXPECT_GE(row.at("step_ms").get<double>(), 5 * 2 * 3 * 2) << row;
 }
 
 TEST(Doctor, FindsSharedMemoryWell) {

@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <iterator>
+#include <set>
 
+#include "lockstep/base/error.h"
 #include "runs.h"
 
 namespace lockstep::e2e {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -52,6 +57,10 @@ TEST(Convert, WhatItWritesIsTrainedAndEvaluated) {
   const auto train = lockstep(train_words({"--load", dir / "model", "--steps", "1", "--out", dir / "run"}));
   EXPECT_EQ(train.exit_code, 0) << train.err;
   EXPECT_THAT(train.out, HasSubstr("  weights     " + dir / "model"));
+  fs::create_directory(dir / "other");
+  ASSERT_EQ(lockstep({"convert", checkpoint(), dir / "other/lenet.safetensors"}).exit_code, 0);
+  const auto compared = lockstep({"diff", dir / "model", dir / "other"});
+  EXPECT_EQ(compared.exit_code, 0) << compared.out << compared.err;
 }
 
 TEST(Convert, ThroughPaddlesFormatAndBackNothingIsLost) {
@@ -129,6 +138,120 @@ TEST(Load, SaysWhichPrefixItDropped) {
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("a checkpoint of another model: "));
   EXPECT_THAT(other.err, HasSubstr("the file lacks conv1.weight [20, 1, 5, 5]"));
+}
+
+// One file, two models: which of them a command takes is said, and the other is a word away.
+TEST(Load, AnAverageIsTakenWhereItIsSaid) {
+  const TempDir dir;
+  const std::string run = dir / "run", plain = dir / "plain.pt", average = dir / "average.pt";
+  const auto train = lockstep(train_words({"--steps", "6", "--ema", "0.9", "--out", run}));
+  ASSERT_EQ(train.exit_code, 0) << train.err;
+  const std::string file = run + "/checkpoints/last.pt";
+  const auto own = lockstep({"convert", file, plain, "--weights"});
+  EXPECT_THAT(own.out, HasSubstr("ema is an average of the weights, which --average takes"));
+  ASSERT_EQ(lockstep({"convert", file, average, "--weights", "--average"}).exit_code, 0);
+  EXPECT_THAT(lockstep({"convert", file, plain, "--average"}).err, HasSubstr("--average goes with --weights"));
+  const auto loss_of = [&](const std::string& checkpoint, const Words& flags, const std::string& name) {
+    const auto result =
+        lockstep(Words{"eval", "mnist", "--data", digits_folder(), "--load", checkpoint, "--json"} + flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto found = nlohmann::json::parse(result.out);
+    EXPECT_EQ(found.at("weights"), name);
+    return found.at("loss").get<double>();
+  };
+  const double of_plain = loss_of(plain, {}, ""), of_average = loss_of(average, {}, "");
+  EXPECT_NE(of_plain, of_average);
+  EXPECT_EQ(loss_of(file, {}, "ema"), of_average);
+  EXPECT_EQ(loss_of(file, {"--average", "off"}, "model"), of_plain);
+  const auto told = lockstep({"eval", "mnist", "--data", digits_folder(), "--load", file});
+  EXPECT_THAT(told.err, HasSubstr("took ema, not model"));
+  const auto begun = [&](const Words& flags) {
+    const std::string out = dir / "begun";
+    const auto result =
+        lockstep(train_words(Words{"--load", file, "--lr", "0", "--steps", "1", "--out", out, "--overwrite"} + flags));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    fs::remove_all(dir / "begun_before");
+    fs::rename(out, dir / "begun_before");
+    return result.out;
+  };
+  EXPECT_THAT(begun({}), HasSubstr(", model, not ema\n"));
+  EXPECT_THAT(begun({"--load-average", "on"}), HasSubstr(", ema, not model\n"));
+  // A run that goes on still says how it began.
+  const std::string config = dir / "begun_before/config.toml";
+  const auto more = lockstep({"train", "--resume", dir / "begun_before", "--steps", "2"});
+  EXPECT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_THAT(read_file(config), HasSubstr("load-average = 'on'"));
+  const auto none = lockstep(train_words({"--load", plain, "--load-average", "on", "--out", dir / "none"}));
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("has no average of the weights"));
+}
+
+TEST(Load, OfAHeadForOtherClassesWhatFits) {
+  const TempDir dir;
+  const Words net = {"train",        "imagenet", "--arch",  "resnet18", "--size",  "32",
+                     "--batch-size", "2",        "--steps", "1",        "--nproc", "1"};
+  const auto first = lockstep(net + Words{"--out", dir / "first"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const std::string file = dir / "first/checkpoints/last.pt";
+  const std::string shapes = dir / "shapes";
+  ASSERT_EQ(lockstep({"draw", "shapes", shapes, "--samples", "100", "--size", "32"}).exit_code, 0);
+  std::set<std::string> classes;
+  for (const auto& entry : fs::directory_iterator(shapes + "/train")) classes.insert(entry.path().filename().string());
+  for (const std::string& name : std::set(std::next(classes.begin(), 3), classes.end())) {
+    fs::remove_all(shapes + "/train/" + name);
+    fs::remove_all(shapes + "/val/" + name);
+  }
+  const Words other = net + Words{"--data", shapes, "--load", file, "--out", dir / "other"};
+  const auto refused = lockstep(other);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("fc.weight: the file has [10, 512], the model [3, 512]"));
+  const auto partly = lockstep(other + Words{"--load-partly"});
+  EXPECT_EQ(partly.exit_code, 0) << partly.err;
+  EXPECT_THAT(partly.out, HasSubstr("2 do not: fc.weight: the file has [10, 512], the model [3, 512], fc.bias"));
+  fs::remove_all(dir / "other");
+  const auto quiet = lockstep(other + Words{"--load-partly", "--quiet"});
+  EXPECT_THAT(quiet.err, HasSubstr("2 do not: fc.weight")) << "what begins anew is said where there is no header";
+  EXPECT_EQ(lockstep(net + Words{"--load-partly", "--out", dir / "none"}).exit_code, 2);
+}
+
+// The newest whole checkpoint, which config.toml names: the run may save others meanwhile.
+TEST(Load, OfARunsFolderItsNewest) {
+  const TempDir dir;
+  const std::string run = dir / "run", newest = run + "/checkpoints/step-000003.pt";
+  const Words saves = {"--steps", "3", "--save-every", "1", "--out", run};
+  ASSERT_EQ(lockstep(train_words(saves)).exit_code, 0);
+  const auto begun = [&](const std::string& name) {
+    const auto result = lockstep(train_words({"--load", run, "--steps", "1", "--nproc", "2", "--out", dir / name}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result;
+  };
+  EXPECT_THAT(begun("whole").out, HasSubstr("\n  weights     " + newest));
+  EXPECT_THAT(read_file(dir / "whole/config.toml"), HasSubstr("load = '" + newest + "'"));
+  fs::resize_file(newest, 1000);
+  const auto damaged = begun("damaged");
+  EXPECT_THAT(damaged.err, AllOf(HasSubstr(newest), HasSubstr("taking " + run + "/checkpoints/step-000002.pt")));
+  EXPECT_THAT(damaged.out, HasSubstr("\n  weights     " + run + "/checkpoints/step-000002.pt"));
+}
+
+// A run that is started anew before its first checkpoint begins with the weights that it began with at first.
+TEST(Load, OfARunUnderWayIsTheSameAfterARestart) {
+  const TempDir dir;
+  const std::string run = dir / "run", newest = run + "/checkpoints/step-000003.pt", later = dir / "later.pt";
+  ASSERT_EQ(lockstep(train_words({"--steps", "3", "--save-every", "1", "--out", run})).exit_code, 0);
+  fs::rename(newest, later);
+  const Words endless = {"--epochs", "1000000", "--save-every", "0", "--eval-every", "0", "--snapshot-every", "0"};
+  const Words more = {"--load", run, "--nproc", "2", "--max-restarts", "1", "--out", dir / "next"};
+  Program program(lockstep_command(train_words(endless + more)));
+  ASSERT_TRUE(eventually([&] { return !records_of(dir / "next", "train").empty(); })) << program.err();
+  fs::rename(later, newest);
+  const auto workers = program.processes("lockstep-worker");
+  ASSERT_FALSE(workers.empty());
+  kill(workers[0], SIGKILL);
+  ASSERT_TRUE(eventually([&] { return program.out().find("restart 1: begins anew") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] { return records_of(dir / "next", "train").size() > 3; })) << program.err();
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest);
+  EXPECT_THAT(read_file(dir / "next/config.toml"), HasSubstr("load = '" + run + "/checkpoints/step-000002.pt'"));
 }
 
 // Each in one line, with 65, within a second of a machine with nothing else to do, and in little memory.

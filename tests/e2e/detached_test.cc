@@ -19,9 +19,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// Long enough for everything that is done to it; the steps decide where it ends at last.
-const Words kEndless = {"--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every", "1000000epochs"};
-
 class Detached : public testing::Test {
  protected:
   // Starts runs/a in the background, and returns what the foreground said.

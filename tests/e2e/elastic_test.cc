@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "etcd_nodes.h"
+#include "lockstep/base/error.h"
 #include "lockstep/base/testing/long_test.h"
 #include "lockstep/launch/etcd/etcd_client.h"
 
@@ -81,6 +82,7 @@ TEST_F(Elastic, ANodeThatIsKilledIsDoneWithout) {
 
 // Four lanes go over four ranks, two of the three that each node has; then over two of the three that are left.
 TEST_F(Elastic, NodesOfUnlikeNumbersOfRanksTrainWithAsManyAsTheLanesAllow) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=1:2", "--max-restarts=3", "--nproc-per-node=3"};
   const auto a = node(flags, training());
   ASSERT_TRUE(eventually([&] { return a->err().find("1 of 1 or more nodes") != std::string::npos; }, seconds(30)));
@@ -140,9 +142,9 @@ TEST_F(Elastic, ASpareNodeTakesTheEldestsPlace) {
   expect_undisturbed_outcome();
 }
 
-// Longer than that the ranks are ended, and begin anew: the outcome is the same.
 // Nobody is left who has begun the run.
 TEST_F(Elastic, ASpareNodeGoesOnWhereAllOthersAreGone) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=1:1", "--max-restarts=3"};
   const auto a = node(flags, training());
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err();
@@ -159,6 +161,7 @@ TEST_F(Elastic, ASpareNodeGoesOnWhereAllOthersAreGone) {
 
 // Its rank does not wait to be told: it ends with the lease.
 TEST_F(Elastic, TheRanksOfAStoppedLauncherWriteNothingMore) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words flags = {"--nnodes=1:1", "--max-restarts=3"};
   const auto a = node(flags, disturbed_run(run_, {"--save-every", "50"}));
   ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 60; }, seconds(60))) << a->err();
@@ -166,8 +169,8 @@ TEST_F(Elastic, TheRanksOfAStoppedLauncherWriteNothingMore) {
   ASSERT_TRUE(eventually([&] { return b->err().find("is a spare one") != std::string::npos; }, seconds(30)));
   const pid_t rank = a->processes("lockstep-worker").at(0);
   a->signal(SIGSTOP);
-  kill(rank, SIGSTOP);  // both stand still for 10 seconds, as when a machine is suspended
-  std::this_thread::sleep_for(seconds(10));
+  kill(rank, SIGSTOP);  // both stand still for 20 seconds, as when a machine is suspended
+  std::this_thread::sleep_for(seconds(20));
   kill(rank, SIGCONT);
   const Result result = b->wait(seconds(120));
   a->signal(SIGCONT);
@@ -255,6 +258,20 @@ TEST_F(Elastic, ARankThatFailsOnOneNodeEndsThoseOfAll) {
   }
 }
 
+// The ranks of the other node give up waiting first, with 69; the hang is what the run ends by.
+TEST_F(Elastic, ARankThatHangsIsNamedOnItsNode) {
+  const Words flags = {"--nnodes=2", "--timeout=3"}, words = training() + Words{"--timeout", "3"};
+  const auto a = node(flags, words), b = node(flags, words);
+  ASSERT_TRUE(eventually([&] { return steps_logged(run_).size() > 30; }, seconds(60))) << a->err() << b->err();
+  const pid_t rank = b->processes("lockstep-worker").at(0);
+  kill(rank, SIGSTOP);
+  const Result one = a->wait(), two = b->wait();
+  EXPECT_EQ(one.exit_code, DesyncError::kExitCode) << one.err;
+  EXPECT_EQ(two.exit_code, DesyncError::kExitCode) << two.err;
+  EXPECT_THAT(two.err, HasSubstr(cat("(pid ", rank, ") failed: hung: no progress")));
+  EXPECT_TRUE(b->all_gone(seconds(5)));
+}
+
 TEST_F(Elastic, AllStartAnewWhereARankHasFailed) {
   const Words once = {"/bin/sh", "-c",
                       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || [ $RANK = 0 ] || exit 3; "
@@ -317,8 +334,6 @@ TEST_F(Elastic, AMemberOfEtcdsClusterThatIsKilledChangesNothing) {
   expect_undisturbed_outcome();
 }
 
-// Three hosts, of which two train, and etcd on a fourth. The eldest, with rank 0, is cut off in silence: the others see
-// its lease end, and go on with the spare one. It comes back to the run.
 TEST_F(Elastic, AnEtcdThatDoesNotAnswerIsNamed) {
   const auto result = lockstep({"launch", "--rdzv-backend=etcd", "--rdzv-endpoint=127.0.0.1:1", "--rdzv-id=r",
                                 "--rdzv-conf=join_timeout=2", "true"});

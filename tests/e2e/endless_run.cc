@@ -15,9 +15,8 @@ Held::Held(pid_t pid) {
 }
 
 EndlessRun::EndlessRun(int nproc)
-    : program(lockstep_command(
-          train_words({"--nproc", std::to_string(nproc), "--epochs", "1000000", "--save-every", "1000000epochs",
-                       "--eval-every", "1000000epochs", "--quiet", "--out", folder()}))) {}
+    : program(
+          lockstep_command(train_words({"--nproc", std::to_string(nproc), "--quiet", "--out", folder()}) + kEndless)) {}
 
 bool EndlessRun::is_training() const {
   return eventually([this] { return steps_logged(folder()).size() >= 5; });

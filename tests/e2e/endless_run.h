@@ -13,6 +13,9 @@
 
 namespace lockstep::e2e {
 
+// Options of a run that is long enough for everything that is done to it.
+inline const Words kEndless = {"--epochs", "1000000", "--save-every", "1000000epochs", "--eval-every", "1000000epochs"};
+
 // The process of a rank that `program` has started; -1 if there is none.
 pid_t worker_of(const Program& program, int rank);
 

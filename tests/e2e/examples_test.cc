@@ -97,6 +97,16 @@ TEST(Examples, DividedLayersLearnTheSameOnAnyNumberOfRanks) {
   }
 }
 
+TEST(Examples, HeadsOnRanksOfTheirOwnLearnTheSame) {
+  const Result one = example("branches", {"20"});
+  expect_learnt(one, 3.0);
+  for (const int ranks : {2, 4}) {
+    const Result several = example_on(ranks, "branches", {"20"});
+    EXPECT_EQ(several.exit_code, 0) << several.err;
+    expect_close(several.out, one.out);
+  }
+}
+
 TEST(Examples, AnyNumberOfReplicasLearnsTheSame) {
   const Result one = example("replicas", {"20", "1"});
   expect_learnt(one, 2.0);
@@ -104,7 +114,7 @@ TEST(Examples, AnyNumberOfReplicasLearnsTheSame) {
 }
 
 // Ranks over Gloo, on a host each.
-TEST(Examples, StagesAndDividedLayersOnTwoHosts) {
+TEST(Examples, StagesDividedLayersAndBranchesOnTwoHosts) {
   const std::string why = why_no_hosts();
   if (!why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
   const Hosts hosts(2);
@@ -113,15 +123,17 @@ TEST(Examples, StagesAndDividedLayersOnTwoHosts) {
     for (int rank = 0; rank < 2; ++rank) {
       ranks.push_back(hosts.start(
           rank, {"/usr/bin/env", "RANK=" + std::to_string(rank), "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
-                 "MASTER_ADDR=" + hosts.address(0), "MASTER_PORT=29500", bin_folder() + "/example_" + name, "20"}));
+                 "MASTER_ADDR=" + hosts.address(0), "MASTER_PORT=29500", bin_folder() + "/example_" + name, "40"}));
     }
     const Result first = ranks[0]->wait(), second = ranks[1]->wait();
     EXPECT_EQ(first.exit_code, 0) << first.err;
     EXPECT_EQ(second.exit_code, 0) << second.err;
     return first.out;
   };
-  EXPECT_EQ(on_both("pipeline"), example("pipeline", {"20"}).out);
-  expect_close(on_both("tensor_parallel"), example("tensor_parallel", {"20"}).out);
+  EXPECT_EQ(on_both("pipeline"), example("pipeline", {"40"}).out);
+  for (const char* name : {"tensor_parallel", "branches"}) {
+    expect_close(on_both(name), example(name, {"40"}).out);
+  }
 }
 
 TEST(Examples, MixedPrecisionLearnsAtEveryLevel) {

@@ -1,14 +1,13 @@
 // Runs in each form of parallel training: the weights are data parallelism's, bit for bit, so that a run may go on in
-// another form; and a rank that is killed, and mistakes.
+// another form; and mistakes. Faults: soak/form_faults_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <string>
 #include <utility>
 
-#include "endless_run.h"
 #include "lockstep/base/testing/long_test.h"
+#include "runs.h"
 
 namespace lockstep::e2e {
 namespace {
@@ -24,7 +23,9 @@ struct Form {
 const Form kForms[] = {{"dp", {"--parallel", "dp", "--replicas", "2"}},
                        {"pipeline", {"--parallel", "pipeline", "--nproc", "2"}},
                        {"gpipe", {"--parallel", "pipeline", "--nproc", "3", "--schedule-pp", "gpipe"}},
-                       {"two_pipelines", {"--parallel", "pipeline", "--stages", "2", "--nproc", "4"}}};
+                       {"two_pipelines", {"--parallel", "pipeline", "--stages", "2", "--nproc", "4"}},
+                       {"server", {"--parallel", "ps", "--nproc", "2"}},
+                       {"two_servers", {"--parallel", "ps", "--servers", "2", "--nproc", "4"}}};
 
 class Forms : public ::testing::Test {
  protected:
@@ -58,6 +59,21 @@ TEST_F(Forms, EndWithTheSameBitsIn16Bits) {
 TEST_F(Forms, ManyReplicasEndWithTheSameBitsIn16Bits) {
   const Words words = train_words({"--steps", "6", "--amp", "O2", "--dtype", "bf16"});
   EXPECT_EQ(outcome("dp", words + Words{"--parallel", "dp", "--replicas", "4"}), outcome("ddp", words));
+}
+
+// Several pipelines of a network with BatchNorm: their ranks pack other buffers, and write one file.
+TEST_F(Forms, SeveralPipelinesSaveTheFileOfOne) {
+  const Words words = {"train",    "unet", "--size",           "32", "--width",        "4", "--batch-size", "1",
+                       "--lanes",  "4",    "--threads",        "1",  "--steps",        "6", "--save-every", "3",
+                       "--ema",    "0.9",  "--snapshot-every", "2",  "--max-restarts", "0", "--parallel",   "pipeline",
+                       "--stages", "2"};
+  std::vector<std::string> files;
+  for (const char* ranks : {"2", "4"}) {
+    outcome(ranks, words + Words{"--nproc", ranks});
+    files.push_back(read_file(dir_ / (std::string(ranks) + "/checkpoints/step-000003.pt")));
+  }
+  EXPECT_FALSE(files[0].empty());
+  EXPECT_TRUE(files[0] == files[1]);
 }
 
 // All steps overflow, and are skipped.
@@ -95,6 +111,15 @@ TEST_F(Forms, EndWithTheSameBitsOfAMobileNet) {
                           "--batch-size", "4"});
 }
 
+TEST_F(Forms, ServersTakeSyncBatchNorm) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  const Words words = {"train",        "imagenet", "--arch",  "resnet18", "--size",    "32", "--lanes",  "4",
+                       "--batch-size", "2",        "--steps", "2",        "--threads", "1",  "--sync-bn"};
+  const nlohmann::json ddp = outcome("ddp", words + Words{"--nproc", "2"});
+  EXPECT_FALSE(ddp.is_null());
+  EXPECT_EQ(outcome("ps", words + kForms[5].words), ddp);
+}
+
 TEST_F(Forms, WhatIsRefusedLosesNothing) {
   ASSERT_EQ(lockstep(train_words({"--steps", "2", "--out", dir_ / "run"})).exit_code, 0);
   const std::string final = read_file(dir_ / "run/final.json");
@@ -118,7 +143,8 @@ TEST_F(Forms, ARunGoesOnInAnother) {
   const std::string run = dir_ / "run";
   const Words steps[] = {{"--steps", "4", "--parallel", "pipeline", "--nproc", "2"},
                          {"--steps", "8", "--parallel", "dp", "--nproc", "1"},
-                         {"--steps", "10", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"},
+                         {"--steps", "9", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"},
+                         {"--steps", "11", "--parallel", "ps", "--servers", "3", "--nproc", "4"},
                          {"--steps", "12", "--parallel", "ddp"}};
   Words begin = words + Words{"--out", run};
   for (const Words& each : steps) {
@@ -129,28 +155,15 @@ TEST_F(Forms, ARunGoesOnInAnother) {
   EXPECT_EQ(outcome_of(run), whole);
 }
 
-// The report names its stage, and the run goes on by itself.
-TEST_F(Forms, AStageThatIsKilledIsNamedAndStartedAnew) {
-  const Words words = train_words({"--steps", "300", "--max-restarts", "3", "--eval-every", "1000epochs"});
-  const nlohmann::json undisturbed = outcome("undisturbed", words + Words{"--nproc", "2"});
-  const std::string run = dir_ / "run";
-  Program program(lockstep_command(
-      words + Words{"--out", run, "--snapshot-every", "5", "--parallel", "pipeline", "--stages", "2", "--nproc", "4"}));
-  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() > 20; })) << program.err();
-  const pid_t victim = worker_of(program, 3);
-  signal_to(victim, SIGKILL);
-  const Result result = program.wait(std::chrono::seconds(120));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("error: rank 3 (pid " + std::to_string(victim) +
-                                    "; stage 1 of 2, pipeline 1 of 2) was killed by SIGKILL\n"));
-  EXPECT_EQ(outcome_of(run), undisturbed);
-}
-
 TEST_F(Forms, TheHeaderSaysHow) {
   const Result pipeline = lockstep(train_words({"--steps", "1", "--out", dir_ / "a"}) + kForms[1].words);
   EXPECT_THAT(pipeline.out,
               AllOf(HasSubstr("\n  parallel    a pipeline of 2 stages (layers 1, 2-3), 1f1b over 4 lanes\n"),
                     HasSubstr("\n  bits        the same at any number of ranks")));
+  const Result ps = lockstep(train_words({"--steps", "1", "--out", dir_ / "c"}) + kForms[5].words);
+  EXPECT_THAT(ps.out, AllOf(HasSubstr("\n  parallel    2 parameter servers (ranks 0, 2), to which 4 ranks push "
+                                      "synchronously\n"),
+                            HasSubstr("\n  bits        the same at any number of ranks")));
   const Result dp =
       lockstep(train_words({"--steps", "1", "--out", dir_ / "b"}) + Words{"--parallel", "dp", "--replicas", "1"});
   EXPECT_THAT(dp.out, AllOf(HasSubstr("\n  parallel    1 replica in one process, over 4 lanes\n"),
@@ -174,6 +187,11 @@ TEST_F(Forms, WhatCanNotBeIsRefused) {
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--sync-bn"}), HasSubstr("use --parallel ddp or dp"));
   EXPECT_THAT(refused({"--parallel", "pipeline", "--nproc", "2", "--optimizer", "lamb"}),
               HasSubstr("--parallel pipeline: --optimizer lamb needs the norms of whole layers"));
+  EXPECT_THAT(refused({"--servers", "2"}), StartsWith("error: --servers: goes with --parallel ps, and this is"));
+  EXPECT_THAT(refused({"--parallel", "ps", "--servers", "3", "--nproc", "2"}), HasSubstr("give --servers 2 or less"));
+  EXPECT_THAT(refused({"--parallel", "ps", "--nproc", "2", "--optimizer", "lars"}),
+              HasSubstr("--parallel ps: --optimizer lars needs the norms of whole layers"));
+  EXPECT_THAT(refused({"--parallel", "ps", "--nproc", "2", "--shard-optimizer", "off"}), HasSubstr("leave it out"));
 }
 
 }  // namespace

@@ -152,6 +152,19 @@ TEST_P(SignalPassedOn, ReachesAllRanks) {
   program.wait();
 }
 
+// As torchrun ends by it: a program that dies of a passed-on SIGQUIT has not failed, and is not started anew.
+TEST(CtrlBackslash, EndsProgramsThatDieOfIt) {
+  const TempDir dir;
+  const std::string script = "touch " + dir.path() + "/ready$RANK; while :; do sleep 0.05; done";
+  Program program(lockstep_command({"launch", "--nproc=2", "--max-restarts=3", "/bin/sh", "-c", script}));
+  ASSERT_TRUE(
+      eventually([&] { return std::filesystem::exists(dir / "ready0") && std::filesystem::exists(dir / "ready1"); }));
+  program.signal(SIGQUIT);
+  const Result result = program.wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGQUIT);
+  EXPECT_EQ(result.err.find("restart"), std::string::npos) << result.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(Signals, SignalPassedOn, ::testing::Values(SIGUSR1, SIGQUIT));
 
 }  // namespace

@@ -11,7 +11,11 @@
 #include <set>
 #include <thread>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/testing/long_test.h"
+#include "lockstep/image/encode.h"
+#include "lockstep/image/testing/pictures.h"
+#include "lockstep/parallel/options/lanes.h"
 #include "pictures.h"
 #include "runs.h"
 
@@ -156,7 +160,7 @@ TEST(MilesialsUNet, EachOfItsOptionsTakesEffect) {
       {"epochs", {"-e", "2"}},      {"batch", {"-b", "3"}},
       {"rate", {"-l", "0.001"}},    {"load", {"-f", "runs/base/checkpoints/last.pt"}},
       {"scale", {"-s", "0.25"}},    {"validation", {"-v", "40"}},
-      {"classes", {"-c", "1"}},     {"amp", {"--amp"}},
+      {"classes", {"-c", "1"}},     {"half", {"--amp", "O1"}},
       {"bilinear", {"--bilinear"}}, {"seventh", {"--start_from", "7"}},
   };
   std::set<std::string> seen = {weights("base")};
@@ -164,6 +168,9 @@ TEST(MilesialsUNet, EachOfItsOptionsTakesEffect) {
     run(name, words);
     EXPECT_TRUE(seen.insert(weights(name)).second) << name << " has changed nothing";
   }
+  run("amp", {"--amp"});  // what is fastest here, which is fp32 where the CPU multiplies no 16-bit numbers
+  const bool casts = read_file(dir / "runs/amp/config.toml").find("amp = 'O1'") != std::string::npos;
+  EXPECT_EQ(weights("amp") != weights("base"), casts);
   const auto rates = [&](const std::string& name) {
     std::vector<double> all;
     for (const auto& record : records_of(dir / ("runs/" + name), "train")) all.push_back(record.at("lr"));
@@ -172,6 +179,67 @@ TEST(MilesialsUNet, EachOfItsOptionsTakesEffect) {
   EXPECT_EQ(rates("seventh"), rates("base")) << "a fresh schedule";
   run("every", {"-e", "2", "--save_every", "1", "--ddp_mode"});
   EXPECT_EQ(weights("every"), weights("epochs")) << "neither has to do with the weights";
+}
+
+// The preset is of one rank; the option makes as many as suit the cores and lanes, of the same bits.
+TEST(MilesialsUNet, DdpModeTrainsOnAllCores) {
+  const int all = parallel::fitting_nproc(usable_cores(), /*lanes=*/4);
+  if (all < 2) GTEST_SKIP() << "one core, which has no second rank";
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 10);
+  const Words usual = {"train",   "unet", "--preset",  "milesial", "--data", dir / "pairs", "--width", "4",
+                       "--lanes", "4",    "--threads", "1",        "-e",     "1",           "-s",      "0.5"};
+  const auto ranks_of = [&](const std::string& name, const Words& more) {
+    const auto result = lockstep(usual + more + Words{"--out", dir / name});
+    EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
+    return final_of(dir / name).value("world_size", 0);
+  };
+  ASSERT_EQ(ranks_of("alone", {}), 1);
+  for (const std::string flag : {"--ddp_mode", "--ddp-mode"}) {
+    EXPECT_EQ(ranks_of(flag, {flag}), all) << flag;
+    EXPECT_EQ(outcome_of(dir / flag), outcome_of(dir / "alone")) << flag;
+  }
+}
+
+TEST(Masks, AreEvaluatedAsOftenAnEpochAsTheLineSays) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 12);
+  const auto evaluated = [&](const std::string& name, const Words& more) {
+    const Words line = {"train",   "unet", "--data",       dir / "pairs", "--size",       "32",      "--width",  "4",
+                        "--lanes", "1",    "--batch-size", "1",           "--validation", "20",      "--epochs", "2",
+                        "--nproc", "1",    "--threads",    "1",           "--out",        dir / name};
+    const auto result = lockstep(line + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(steps_logged(dir / name), first_steps(20)) << "two epochs of ten steps";
+    std::map<int64_t, std::vector<int64_t>> steps;  // of each epoch
+    for (const auto& record : records_of(dir / name, "eval")) {
+      if (record.at("split") == "validation") steps[record.at("epoch")].push_back(record.at("step"));
+    }
+    return steps;
+  };
+  using Steps = std::map<int64_t, std::vector<int64_t>>;
+  EXPECT_EQ(evaluated("fifths", {"--eval-every", "5/epoch"}),
+            (Steps{{1, {2, 4, 6, 8, 10}}, {2, {12, 14, 16, 18, 20}}}));
+  EXPECT_EQ(evaluated("usual", {}), (Steps{{1, {10}}, {2, {20}}}));
+}
+
+TEST(Masks, OneWithAClassTooManyIsNamed) {
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 3);
+  image::Pixels mask = image::testing_support::flat({96, 96}, 1, 0);
+  for (int x = 0; x < 9; ++x) *mask.at(x, 3) = 128;
+  const auto bytes = image::encode_png(mask);
+  write_file(dir / "pairs/masks/2.png", std::string(bytes.begin(), bytes.end()));
+  for (const char* ranks : {"1", "2"}) {
+    const auto result = lockstep(train_masks(dir / "pairs", dir / "run", {"--nproc", ranks, "--classes", "2"}));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, "error: --classes 2: the masks have 3 values: " + (dir / "pairs/masks/2.png") +
+                              " has 128 beside 0, 255; mend that mask, or train with --classes 3 or more, or without "
+                              "it\n");
+  }
+  EXPECT_FALSE(fs::exists(dir / "run"));
+  const auto taken = lockstep(train_masks(dir / "pairs", dir / "run", {"--steps", "1", "--classes", "3"}));
+  EXPECT_EQ(taken.exit_code, 0) << taken.err;
 }
 
 TEST(MilesialsUNet, OneOutputTakesMasksOfTwoValuesOnly) {
@@ -191,6 +259,43 @@ TEST(Micrographs, TrainAtOnce) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(steps_logged(dir / "run"), first_steps(3));
   EXPECT_EQ(final_of(dir / "run").at("metrics").at("dice_per_class").size(), 2u);
+}
+
+template <typename Grey>
+void write_grey_png(const std::string& path, int side, const Grey& grey_at) {
+  image::Pixels pixels;
+  pixels.reshape({side, side}, 1);
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) pixels.row(y)[x] = static_cast<uint8_t>(grey_at(x, y));
+  }
+  const auto bytes = image::encode_png(pixels);
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+}
+
+// The settings are the recipe's own for such data.
+TEST(Micrographs, GetTheirSettingsWithoutAPreset) {
+  const TempDir dir;
+  fs::create_directories(dir / "pairs/imgs");
+  fs::create_directories(dir / "pairs/masks");
+  for (int i = 0; i < 4; ++i) {
+    write_grey_png(dir / cat("pairs/imgs/", i, ".png"), 448, [i](int x, int y) { return (x * y + i) % 256; });
+    write_grey_png(dir / cat("pairs/masks/", i, ".png"), 448, [](int x, int) { return x < 224 ? 0 : 255; });
+  }
+  const auto train = [&](const Words& more) {
+    const auto result = lockstep(Words{"train", "unet", "--data", dir / "pairs", "--hold-out", "3.png", "--steps", "1",
+                                       "--ema", "0", "--lr", "0.001"} +
+                                 more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_THAT(train({"--out", dir / "a"}), HasSubstr("--preset micrographs"));
+  const std::string config = read_file(dir / "a/config.toml");
+  for (const char* line : {"crop = 448", "half-size = true", "width = 16", "views = 8"}) {
+    EXPECT_THAT(config, HasSubstr(line));
+  }
+  train({"--preset", "none", "--size", "32", "--width", "4", "--out", dir / "b"});
+  EXPECT_THAT(read_file(dir / "b/config.toml"), Not(HasSubstr("crop")));
+  EXPECT_THAT(train({"--width", "4", "--size", "32", "--out", dir / "c"}), Not(HasSubstr("preset")));
 }
 
 }  // namespace

@@ -49,12 +49,13 @@ TEST(Mnist, APartOfAJsonFileIsEvaluated) {
   const TempDir dir;
   ASSERT_EQ(lockstep({"train", "mnist", "--data", data, "--steps", "2", "--out", dir / "run"}).exit_code, 0);
   std::map<std::string, int64_t> samples;
-  for (const char* part : {"train", "validation", "test"}) {
+  for (const char* part : {"train", "validation", "test", "valid", "eval"}) {
     const auto result = lockstep({"eval", dir / "run", "--split", part, "--json"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     samples[part] = nlohmann::json::parse(result.out).at("samples").get<int64_t>();
   }
-  EXPECT_EQ(samples, (std::map<std::string, int64_t>{{"train", 1500}, {"validation", 250}, {"test", 250}}));
+  EXPECT_EQ(samples, (std::map<std::string, int64_t>{
+                         {"train", 1500}, {"validation", 250}, {"test", 250}, {"valid", 250}, {"eval", 250}}));
 }
 
 // Where there is no data: digits drawn on the spot.

@@ -28,10 +28,11 @@ class Network : public ::testing::Test {
       GTEST_SKIP() << "no network namespaces here: " << why;
   }
 
-  // Trains for kSteps steps on both hosts and compares with one process.
-  static void expect_the_bits_of_one(const TwoHosts& hosts, const Words& more = {}) {
+  // Trains for kSteps steps on both hosts, in a form of parallel training, and compares with one process.
+  static void expect_the_bits_of_one(const TwoHosts& hosts, const Words& more = {}, const Words& form = {}) {
     const TempDir dir;
-    const auto ranks = hosts.start_all(train_words({"--steps", std::to_string(kSteps), "--out", dir / "run"}) + more);
+    const Words words = train_words({"--steps", std::to_string(kSteps), "--out", dir / "run"}) + more + form;
+    const auto ranks = hosts.start_all(words);
     for (const auto& rank : ranks) {
       const Result result = rank->wait(seconds(120));
       EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -73,6 +74,32 @@ struct EndlessHosts {
 TEST_F(Network, TwoHostsGiveTheBitsOfOneProcess) { expect_the_bits_of_one(TwoHosts()); }
 
 TEST_F(Network, AndSoTheyDoWith16BitsOnTheWire) { expect_the_bits_of_one(TwoHosts(), {"--comm-dtype", "bf16"}); }
+
+TEST_F(Network, AndInOtherFormsOfParallelTraining) {
+  const TwoHosts hosts;
+  expect_the_bits_of_one(hosts, {}, {"--parallel", "pipeline", "--stages", "2"});
+  expect_the_bits_of_one(hosts, {}, {"--parallel", "ps", "--servers", "2"});
+  expect_the_bits_of_one(hosts, {"--amp", "O2", "--dtype", "bf16"}, {"--parallel", "ps", "--servers", "3"});
+}
+
+// Two stages on each host: activations and gradients cross the network.
+TEST_F(Network, AndAPipelineFromHostToHost) {
+  const TempDir dir;
+  const Words unet = {"train", "unet",    "--size", "32",        "--width", "4",       "--batch-size",
+                      "1",     "--lanes", "4",      "--threads", "1",       "--steps", "40"};
+  const Result one = lockstep(unet + Words{"--nproc", "1", "--out", dir / "one"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const TwoHosts hosts;
+  for (const char* schedule : {"1f1b", "gpipe"}) {
+    const std::string run = dir / schedule;
+    const Words form = {"--parallel", "pipeline", "--stages", "4", "--schedule-pp", schedule, "--out", run};
+    for (const auto& rank : hosts.start_all(unet + form)) {
+      const Result result = rank->wait(seconds(120));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+    EXPECT_EQ(outcome_of(run), outcome_of(dir / "one")) << schedule;
+  }
+}
 
 TEST_F(Network, AndOverASlowNetworkThatLosesPackets) {
   LOCKSTEP_LONG_TEST_IF(true);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "endless_run.h"
 #include "lockstep/base/error.h"
 #include "program.h"
 #include "runs.h"
@@ -37,15 +38,20 @@ class NodeDisks : public ::testing::Test {
   // `words` on two ranks of each node, in its folder.
   std::array<Result, kNodes> on_both(const Words& words) const { return on_both(words, {disk(0), disk(1)}); }
   std::array<Result, kNodes> on_both(const Words& words, const std::array<std::string, kNodes>& folders) const {
+    const Nodes nodes = started(words, folders);
+    return {nodes[0]->wait(), nodes[1]->wait()};
+  }
+  using Nodes = std::array<std::unique_ptr<Program>, kNodes>;
+  static Nodes started(const Words& words, const std::array<std::string, kNodes>& folders) {
     const std::string port = free_port();
-    std::array<std::unique_ptr<Program>, kNodes> nodes;
+    Nodes nodes;
     for (size_t node = 0; node < kNodes; ++node) {
       const Words line =
           Words{"launch", "--nnodes=2",  "--nproc-per-node=2", "--master-addr=127.0.0.1",        "--master-port",
                 port,     "--node-rank", std::to_string(node), bin_folder() + "/lockstep-worker"};
       nodes[node] = std::make_unique<Program>(lockstep_command(line + words, folders[node]));
     }
-    return {nodes[0]->wait(), nodes[1]->wait()};
+    return nodes;
   }
   void expect_trained(const Words& words) const {
     for (const Result& result : on_both(words)) EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -187,6 +193,32 @@ TEST_F(NodeDisks, ARunThatGoesOnSavesAsItDid) {
   expect_trained(go_on(kSteps, {}));  // its config.toml says where
   EXPECT_TRUE(read_file(run_on(1) + "/checkpoints/last.pt") == read_file(run_on(0) + "/checkpoints/last.pt"));
   EXPECT_EQ(outcome(), undisturbed());
+}
+
+// A cluster asks whichever process it likes: here those of the node without rank 0.
+TEST_F(NodeDisks, ARequestToStopMayReachAnyProcessOfAnyNode) {
+  struct Asked {
+    const char* name;
+    bool launcher;
+    int signal;
+  };
+  for (const Asked& asked :
+       {Asked{"launcher", true, SIGTERM}, Asked{"rank", false, SIGTERM}, Asked{"rank", false, SIGUSR1}}) {
+    const std::string run = "run-" + std::string(asked.name) + std::to_string(asked.signal);
+    const Nodes nodes =
+        started(train_words({"--epochs", "100000", "--save-every", "0", "--eval-every", "0", "--out", run}),
+                {disk(0), disk(1)});
+    ASSERT_TRUE(eventually([&] { return steps_logged(disk(0) + "/" + run).size() >= 3; })) << nodes[0]->err();
+    if (asked.launcher) {
+      nodes[1]->signal(asked.signal);
+    } else {
+      const auto ranks = nodes[1]->processes("lockstep-worker");
+      ASSERT_FALSE(ranks.empty());
+      signal_to(ranks.back(), asked.signal);
+    }
+    for (const auto& node : nodes) EXPECT_EQ(node->wait().exit_code, 75) << asked.name << ": " << node->err();
+    EXPECT_TRUE(fs::exists(disk(0) + "/" + run + "/checkpoints/INTERRUPTED.pt")) << asked.name;
+  }
 }
 
 }  // namespace

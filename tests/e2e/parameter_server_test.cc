@@ -131,19 +131,34 @@ TEST(ParameterServer, AsynchronousWorkersLearnMnist) {
   EXPECT_TRUE(staleness > 0 && staleness <= 8) << staleness;
 }
 
+// A server and a worker on one host, and a worker on the other, which is killed where that costs its own steps alone.
 TEST(ParameterServer, WorkersOnTwoHosts) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const std::string why = why_no_hosts();
   if (!why.empty()) GTEST_SKIP() << "no network namespaces here: " << why;
   const Hosts hosts(2);
   const std::string program = bin_folder() + "/example_parameter_server", address = hosts.address(0) + ":4000";
-  const auto server = hosts.start(0, {program, "serve", address, "2", "sync", "0"});
-  const auto one = hosts.start(0, {program, "work", "0", "2", address, "60"});
-  const auto other = hosts.start(1, {program, "work", "1", "2", address, "60"});
-  const Result first = one->wait(), second = other->wait();
-  EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_GT(accuracy_in(first.out), 0.7);
-  EXPECT_EQ(server->wait().out, "60 updates of 2 workers, 0 lost, staleness 0, 0 late\n");
+  for (const std::string mode : {"sync", "async"}) {
+    SCOPED_TRACE(mode);
+    const bool is_killed = mode == "async";
+    const auto server = hosts.start(0, {program, "serve", address, "2", mode, "4"});
+    const auto one = hosts.start(0, {program, "work", "0", "2", address, "60"});
+    const auto other = hosts.start(1, {program, "work", "1", "2", address, is_killed ? "100000" : "60"});
+    if (is_killed) {
+      ASSERT_TRUE(eventually([&] { return other->out().find("step 20:") != std::string::npos; }));
+      for (const pid_t pid : other->processes("example_paramet")) kill(pid, SIGKILL);
+    }
+    const Result first = one->wait(), second = other->wait();
+    EXPECT_EQ(first.exit_code, 0) << first.err;
+    EXPECT_GT(accuracy_in(first.out), is_killed ? 0.3 : 0.7);
+    const std::string report = server->wait().out;
+    if (is_killed) {
+      EXPECT_THAT(report, HasSubstr(" of 2 workers, 1 lost, staleness "));
+    } else {
+      EXPECT_EQ(second.exit_code, 0) << second.err;
+      EXPECT_EQ(report, "60 updates of 2 workers, 0 lost, staleness 0, 0 late\n");
+    }
+  }
 }
 
 }  // namespace

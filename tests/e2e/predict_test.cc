@@ -3,9 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
 #include <sstream>
 
+#include "digits.h"
+#include "lockstep/base/cpu_features.h"
 #include "lockstep/image/decoder.h"
+#include "lockstep/image/encode.h"
+#include "lockstep/image/testing/pictures.h"
 #include "pictures.h"
 #include "runs.h"
 
@@ -102,6 +108,89 @@ TEST(Predict, MasksAreThoseOfTheEvaluation) {
   const double dice = nlohmann::json::parse(evaluated.out).at("dice").get<double>();
   EXPECT_GT(dice, 0.1) << "else nothing was learnt";
   EXPECT_NEAR(2 * both / either, dice, 1e-9);
+}
+
+// Writes digits of the kind that digits_folder() has as PNGs.
+void write_digit_pictures(const std::string& folder, uint32_t count, uint32_t seed) {
+  constexpr size_t kHeader = 16;  // bytes of an idx file of images
+  constexpr int kSide = 28;
+  const std::string values = images(count, seed);
+  fs::create_directories(folder);
+  for (uint32_t i = 0; i < count; ++i) {
+    image::Pixels pixels = image::testing_support::flat({kSide, kSide}, 1, 0);
+    for (int y = 0; y < kSide; ++y) {
+      const size_t row = kHeader + (size_t{i} * kSide + static_cast<size_t>(y)) * kSide;
+      for (int x = 0; x < kSide; ++x) *pixels.at(x, y) = static_cast<uint8_t>(values[row + static_cast<size_t>(x)]);
+    }
+    const auto bytes = image::encode_png(pixels);
+    write_file(folder + "/" + std::to_string(i) + ".png", std::string(bytes.begin(), bytes.end()));
+  }
+}
+
+// bf16 that a CPU can't even emulate by its vectors takes minutes.
+bool computes_in_bf16() {
+  const CpuFeatures cpu = detect_cpu_features();
+  return cpu.avx512 || cpu.avx512_bf16 || cpu.amx_bf16;
+}
+
+TEST(PredictIn16Bits, MasksAreNearlyThoseOfFp32) {
+  if (!computes_in_bf16()) GTEST_SKIP() << "this CPU has no vectors for bf16";
+  const TempDir dir;
+  write_image_and_mask_folders(dir / "pairs", 24);
+  write_image_and_mask_folders(dir / "others", 5, /*seed=*/7);
+  const std::string run = dir / "run";
+  ASSERT_EQ(lockstep({"train", "unet", "--data", dir / "pairs", "--size", "96", "--width", "4", "--epochs", "6", "--lr",
+                      "0.01", "--bilinear", "--nproc", "2", "--out", run})
+                .exit_code,
+            0);
+  for (const std::string level : {"O0", "O3"}) {
+    const auto found =
+        lockstep({"predict", run, "-i", dir / "others/imgs", "-o", dir / level, "--amp", level, "--dtype", "bf16"});
+    ASSERT_EQ(found.exit_code, 0) << found.err;
+  }
+  int64_t same = 0, all = 0, ones = 0;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "/" + std::to_string(i) + "_mask.png";
+    const auto fp32 = pixels_of(dir / ("O0" + name)), bf16 = pixels_of(dir / ("O3" + name));
+    ASSERT_EQ(fp32.size(), bf16.size());
+    for (size_t p = 0; p < fp32.size(); ++p) {
+      same += fp32[p] == bf16[p] ? 1 : 0;
+      ones += fp32[p] ? 1 : 0;
+    }
+    all += std::ssize(fp32);
+  }
+  EXPECT_GT(ones, all / 50) << "else nothing was learnt";
+  EXPECT_LT(ones, all - all / 50);
+  EXPECT_GE(static_cast<double>(same) / static_cast<double>(all), 0.99);
+}
+
+TEST(PredictIn16Bits, ClassesAreThoseOfFp32) {
+  if (!computes_in_bf16()) GTEST_SKIP() << "this CPU has no vectors for bf16";
+  const TempDir dir;
+  constexpr uint32_t kCount = 100;
+  write_digit_pictures(dir / "digits", kCount, /*seed=*/5);
+  const std::string run = dir / "run";
+  ASSERT_EQ(lockstep(train_words({"--epochs", "12", "--nproc", "2", "--lr", "0.05", "--out", run})).exit_code, 0);
+  std::map<std::string, std::vector<nlohmann::json>> found;
+  for (const std::string level : {"O0", "O3"}) {
+    const auto result =
+        lockstep({"predict", run, "-i", dir / "digits", "--format", "json", "--amp", level, "--dtype", "bf16"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      found[level].push_back(nlohmann::json::parse(line).at("classes").at(0));
+    }
+    ASSERT_EQ(found[level].size(), kCount);
+  }
+  std::set<nlohmann::json> classes;
+  size_t same = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    classes.insert(found["O0"][i].at("class"));
+    same += found["O0"][i].at("class") == found["O3"][i].at("class") ? 1 : 0;
+  }
+  EXPECT_GT(classes.size(), 5U) << "else nothing was learnt";
+  EXPECT_GE(same, kCount * 99 / 100);
+  EXPECT_NE(found["O0"], found["O3"]) << "else O3 computed in fp32";
 }
 
 TEST(EvaluatedClasses, AreCountedByWhatTheyAreTakenFor) {

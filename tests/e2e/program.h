@@ -46,12 +46,13 @@ class Program {
 
   // Waits for its end; kills it, and says so, after `timeout`.
   Result wait(std::chrono::seconds timeout = kHang);
+  bool has_ended() { return reap(/*block=*/false); }
   void signal(int number) const;
   std::string out() const;  // what it has said so far
   std::string err() const;
 
   // The processes that came of it and still run, itself included: those that inherited its mark. With a name: only
-  // those that are called so ("lockstep-worker").
+  // those that are called so ("lockstep-worker"). One that is just becoming another program (exec) may be missing.
   std::vector<pid_t> processes(std::string_view name = "") const;
   // Whether all of them were gone before `timeout`.
   bool all_gone(std::chrono::milliseconds timeout) const;

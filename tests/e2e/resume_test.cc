@@ -117,6 +117,19 @@ TEST(Resume, AFinishedRunIsEvaluatedButNotLoggedAgain) {
   EXPECT_EQ(read_file(run + "/metrics.jsonl"), before);
 }
 
+// What ended between the last checkpoint and the results.
+TEST(Resume, TheLastCheckpointStaysAsItIs) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  run_on({"--nproc", "1", "--steps", "8", "--eval-every", "2", "--out", run});
+  const std::string last = fs::canonical(run + "/checkpoints/last.pt"), before = read_file(last);
+  const auto results = final_of(run);
+  fs::remove(run + "/final.json");
+  run_on({"--nproc", "1", "--steps", "8", "--resume", run});
+  EXPECT_TRUE(read_file(last) == before);
+  EXPECT_EQ(final_of(run).at("weights_sha256"), results.at("weights_sha256"));
+}
+
 TEST(Resume, AfterCtrlC) {
   const TempDir dir;
   const std::string run = dir / "run";

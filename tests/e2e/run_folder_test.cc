@@ -44,9 +44,7 @@ std::map<std::string, std::string> contents_of(const std::string& folder) {
 }
 
 void expect_refused(const Result& result, const std::string& what) {
-  EXPECT_EQ(result.exit_code, ConfigError::kExitCode);
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(what));
+  expect_one_line(result, ConfigError::kExitCode, what);
 }
 
 // A short run in a folder of its own, with a checkpoint of each step.

@@ -42,6 +42,12 @@ const std::string& finished_run(const Words& more) {
   return made.emplace(more, run).first->second;
 }
 
+void expect_one_line(const Result& result, int exit_code, const std::string& what) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find(what), std::string::npos) << what << " is not in: " << result.err;
+}
+
 nlohmann::json final_of(const std::string& run) {
   const auto value = nlohmann::json::parse(read_file(run + "/final.json"), nullptr, /*allow_exceptions=*/false);
   return value.is_object() ? value : nlohmann::json();

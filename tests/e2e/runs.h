@@ -30,6 +30,9 @@ inline const Words kAveraged = {"--optimizer", "adamw", "--lr", "0.001", "--ema"
 const std::string& finished_run(const Words& more = {});
 constexpr int kSteps = 12;
 
+// Expects this exit code, and one line on standard error that has `what` in it.
+void expect_one_line(const Result& result, int exit_code, const std::string& what);
+
 nlohmann::json final_of(const std::string& run);  // null if there is no final.json, or it is none
 // The records of metrics.jsonl of a kind ("train"), in their order; none of a line that is still being written.
 std::vector<nlohmann::json> records_of(const std::string& run, const std::string& kind);

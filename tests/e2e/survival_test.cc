@@ -83,6 +83,21 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Killed, ::testing::Values(1, 2, 4));
 
 class Survival : public Killed {};
 
+TEST_F(Survival, WithoutSnapshotsTheRunGoesOnFromItsCheckpoint) {
+  LOCKSTEP_LONG_TEST_IF(true);
+  Program program(lockstep_command(
+      train_words({"--epochs", std::to_string(kLong / kStepsPerEpoch), "--eval-every", "50epochs", "--save-every", "20",
+                   "--snapshot-every", "0", "--max-restarts", "3", "--nproc", "2", "--out", run_})));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_ + "/checkpoints/step-000020.pt"); }))
+      << program.err();
+  signal_to(worker_of(program, 1), SIGKILL);
+  const auto result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("restart 1: goes on after step [0-9]+, .*/checkpoints/step-0"));
+  EXPECT_EQ(steps_logged(run_), first_steps(kLong));
+  EXPECT_EQ(outcome_of(run_), undisturbed());
+}
+
 TEST_F(Survival, WithoutACheckpointTheRunBeginsAnew) {
   LOCKSTEP_LONG_TEST_IF(true);
   Program program(lockstep_command(surviving(run_, 2, {"--snapshot-every", "0"})));
@@ -158,6 +173,7 @@ TEST_F(Survival, ARankThatDiesAtItsStartEndsTheRunAfterThreeRestarts) {
 }
 
 TEST_F(Survival, WhereARankKeepsDyingFewerGoOn) {
+  LOCKSTEP_LONG_TEST_IF(true);
   const Words words = {"--nproc", "1:4", "--max-restarts", "5", "--out", run_};
   Program program(lockstep_command(train_words(kLongRun + words)));
   for (int attempt = 0; attempt < 2; ++attempt) {

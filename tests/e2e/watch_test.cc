@@ -57,6 +57,42 @@ TEST(Watch, CtrlBackslashShowsTheStacksOfAllRanks) {
   EXPECT_TRUE(eventually([&] { return steps_logged(run.folder()).size() > done; })) << "they go on";
 }
 
+// `launch` passes the signal on.
+TEST(Watch, UnderLaunchCtrlBackslashShowsTheStacksOfOurRanksToo) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  const Words launch = {"launch", "--nproc=2", bin_folder() + "/lockstep-worker"};
+  Program program(lockstep_command(launch + train_words({"--epochs", "1000000", "--eval-every", "0", "--save-every",
+                                                         "0", "--quiet", "--out", run})));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 20; })) << program.err();
+  program.signal(SIGQUIT);
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_TRUE(eventually([&] {
+      return program.err().find(cat("[rank ", rank, "] stack, the innermost call first")) != std::string::npos;
+    })) << program.err();
+  }
+  const auto done = steps_logged(run).size();
+  EXPECT_TRUE(eventually([&] { return steps_logged(run).size() > done; })) << "they go on";
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest);
+}
+
+TEST(Watch, UnderLaunchARankOfOursThatStandsStillWritesItsStack) {
+  const TempDir dir;
+  const std::string run = dir / "run";
+  const Words launch = {"launch", "--nproc=2", bin_folder() + "/lockstep-worker"};
+  Program program(lockstep_command(launch + train_words({"--epochs", "1000000", "--eval-every", "0", "--save-every",
+                                                         "0", "--quiet", "--out", run})));
+  ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 20; })) << program.err();
+  const auto victim = program.processes("lockstep-worker").at(1);
+  kill(victim, SIGSTOP);
+  EXPECT_TRUE(says(program, cat("(pid ", victim, ") is stopped (SIGSTOP"))) << program.err();
+  kill(victim, SIGCONT);
+  EXPECT_TRUE(says(program, "stack, the innermost call first")) << program.err();
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait().exit_code, kExitStoppedOnRequest);
+}
+
 // Nobody waits for it but the launcher.
 TEST(Watch, ALoneRankThatHangsIsEnded) {
   const TempDir dir;

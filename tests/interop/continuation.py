@@ -14,7 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / 'bench/peers'))
 import networks
 
 MAKE = {'lenet': networks.LeNet, 'resnet18': lambda: torchvision.models.resnet18(num_classes=10),
+        'resnet34': lambda: torchvision.models.resnet34(num_classes=10),
         'resnet50': lambda: torchvision.models.resnet50(num_classes=10),
+        'resnet101': lambda: torchvision.models.resnet101(num_classes=10),
+        'resnet152': lambda: torchvision.models.resnet152(num_classes=10),
+        'alexnet': lambda: torchvision.models.alexnet(num_classes=10, dropout=0.0),
         'mobilenet_v2': lambda: torchvision.models.mobilenet_v2(num_classes=10, dropout=0.0),
         'shufflenet_v2': lambda: torchvision.models.shufflenet_v2_x1_0(num_classes=10),
         'unet': lambda: networks.UNet(classes=10, width=8),

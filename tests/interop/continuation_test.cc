@@ -9,6 +9,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/testing/command.h"
+#include "lockstep/base/testing/long_test.h"
 #include "lockstep/base/testing/temp_dir.h"
 #include "lockstep/checkpoint/formats/pt_writer.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
@@ -16,6 +17,7 @@
 #include "lockstep/checkpoint/load_model.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/loop/optimizer_values.h"
+#include "lockstep/models/alexnet.h"
 #include "lockstep/models/lenet.h"
 #include "lockstep/models/mobilenet_v2.h"
 #include "lockstep/models/resnet.h"
@@ -42,17 +44,25 @@ class Continuation : public testing::TestWithParam<Case> {
     if (run_command(python_ + " -c 'import torch, torchvision' 2>&1").status != 0) {
       GTEST_SKIP() << python_ << " has no torch and torchvision; name one that has in LOCKSTEP_PYTORCH_PYTHON";
     }
-    at::manual_seed(4);
     const std::string& name = GetParam().net;
+    LOCKSTEP_LONG_TEST_IF(name == "resnet101" || name == "resnet152");
+    at::manual_seed(4);
     constexpr int64_t kSteps = kFirst + kFurther;
     if (name == "lenet") {
       set(models::LeNet(models::LeNetOptions{}, 1), at::rand({kSteps, 8, 1, 28, 28}), {kSteps, 8});
     } else if (name.starts_with("resnet")) {
       models::ResNetOptions options;
       options.classes = 10;
-      const at::Tensor images = at::rand({kSteps, 8, 3, 32, 32});
+      const int64_t size = name == "resnet18" ? 32 : 64;
+      const at::Tensor images = at::rand({kSteps, 8, 3, size, size});
       if (name == "resnet18") set(models::ResNet18(options, 1), images, {kSteps, 8});
-      if (name == "resnet50") set(models::ResNet50(options, 1), at::rand({kSteps, 8, 3, 64, 64}), {kSteps, 8});
+      if (name == "resnet34") set(models::ResNet34(options, 1), images, {kSteps, 8});
+      if (name == "resnet50") set(models::ResNet50(options, 1), images, {kSteps, 8});
+      if (name == "resnet101") set(models::ResNet101(options, 1), images, {kSteps, 8});
+      if (name == "resnet152") set(models::ResNet152(options, 1), images, {kSteps, 8});
+    } else if (name == "alexnet") {
+      set(models::AlexNet(models::AlexNetOptions{.classes = 10, .dropout = 0}, 1), at::rand({kSteps, 4, 3, 64, 64}),
+          {kSteps, 4});
     } else if (name == "mobilenet_v2") {
       set(models::MobileNetV2(models::MobileNetV2Options{.classes = 10, .dropout = 0}, 1),
           at::rand({kSteps, 8, 3, 64, 64}), {kSteps, 8});
@@ -154,7 +164,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"lenet", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"lenet", "rmsprop", "RMSprop", {{"lr", 0.001}, {"momentum", 0.9}}},
                     Case{"resnet18", "sgd", "SGD", {{"lr", 0.001}, {"momentum", 0.9}}},
+                    Case{"resnet34", "adamw", "AdamW", {{"lr", 1e-4}}},
                     Case{"resnet50", "adamw", "AdamW", {{"lr", 1e-4}}},
+                    Case{"resnet101", "adamw", "AdamW", {{"lr", 1e-4}}},
+                    Case{"resnet152", "adamw", "AdamW", {{"lr", 1e-4}}},
+                    Case{"alexnet", "sgd", "SGD", {{"lr", 0.05}, {"momentum", 0.9}}},
                     Case{"mobilenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"shufflenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"unet", "rmsprop", "RMSprop", {{"lr", 1e-4}, {"momentum", 0.9}, {"weight_decay", 1e-8}}},

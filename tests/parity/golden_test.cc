@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/formats/pt_reader.h"
+#include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/read_batch.h"
 #include "lockstep/datasets/mnist.h"

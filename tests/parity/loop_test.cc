@@ -233,6 +233,40 @@ TEST(Loop, AShardedAverageContinues) {
   std::filesystem::remove_all(folder);
 }
 
+// Argument: "folder kind". Ranks that draw their own numbers do so again, and the same at each resume; others draw as
+// one.
+RANK_PROGRAM(random_numbers_go_on) {
+  const auto world = join_world(context);
+  const auto space = context.argument.find(' ');
+  const bool own = context.argument.substr(space + 1) == "own";
+  at::manual_seed(1);
+  torch::nn::Linear net(2, 1);
+  parallel::DistributedDataParallel ddp(net.ptr(), world);
+  int64_t step = 0;
+  State state(*world, step, {{"model", ddp}});
+  checkpoint::CheckpointStore store(context.argument.substr(0, space));
+  at::manual_seed(own ? 7 + static_cast<uint64_t>(context.rank) : 7);
+  state.save(store);
+  world->communicator().barrier();
+  const at::Tensor expected = at::rand({1}, at::kDouble);
+  std::vector<double> drawn;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(state.load(store));
+    drawn.push_back(at::rand({1}, at::kDouble).item<double>());
+  }
+  EXPECT_EQ(drawn[0], drawn[1]);
+  if (context.rank == 0 || !own) EXPECT_EQ(drawn[0], expected.item<double>());
+  const auto all = world->communicator().all_gather(at::full({1}, drawn[0], at::kDouble));
+  EXPECT_EQ(all[0].item<double>() == all[1].item<double>(), !own);
+}
+TEST(Loop, RandomNumbersOfEachRankGoOn) {
+  for (const char* kind : {"own", "equal"}) {
+    const std::string folder = cat(testing::TempDir(), "random_numbers.", getpid(), kind);
+    expect_ranks_pass("random_numbers_go_on", 2, cat(folder, ' ', kind));
+    std::filesystem::remove_all(folder);
+  }
+}
+
 // Trains from the store's newest checkpoint to step 6 or `last`, and saves. Argument: "folder last".
 RANK_PROGRAM(train_and_save) {
   const auto world = join_world(context);

@@ -2,7 +2,9 @@
 // after.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include "lockstep/amp/autocast.h"
 #include "lockstep/parallel/distributed_data_parallel.h"
@@ -67,6 +69,27 @@ RANK_PROGRAM(low_precision_gradients) {
 
 TEST(DataParallel, LowPrecisionGradients) {
   for (const int size : {1, 2, 3}) expect_ranks_pass("low_precision_gradients", size);
+}
+
+// Weights of the norm's layer come after their cast, the others before.
+RANK_PROGRAM(low_precision_and_static_graph) {
+  const auto world = join_world(context);
+  at::manual_seed(3);
+  torch::nn::Sequential net(torch::nn::Linear(6, 6), torch::nn::LayerNorm(torch::nn::LayerNormOptions({6})),
+                            torch::nn::Linear(6, 2));
+  DistributedDataParallel ddp(net.ptr(), world, {.static_graph = true});
+  for (int64_t number = 0; number < 3; ++number) {
+    net->zero_grad();
+    const StepPlan step{.number = number, .samples = kRows * world->size(), .lanes = {{world->rank(), kRows}}};
+    ddp.run(step, [&](size_t) {
+      const amp::AutocastScope autocast({.level = amp::OptLevel::kO1});
+      return net->forward(at::randn({kRows, 6})).square().mean().to(at::kFloat);
+    });
+  }
+}
+
+TEST(DataParallel, LowPrecisionGradientsCountInAStaticGraph) {
+  for (const int size : {1, 2}) expect_ranks_pass("low_precision_and_static_graph", size);
 }
 
 }  // namespace

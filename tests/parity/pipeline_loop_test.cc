@@ -133,7 +133,7 @@ RANK_PROGRAM(clipped_stages) {
       {.number = 1, .samples = kSamples}, [&](size_t i) { return Tensors{images_of(1, i)}; },
       [&](const Tensors& outputs, size_t i) { return loss_of(outputs[0], 1, i); }, mixed);
   stage->parameters()[0].grad().mul_(0.5);
-  EXPECT_THAT(refusal([&] { mixed.step(*optimizer, next); }), HasSubstr("are those of all stages"));
+  EXPECT_THAT(refusal([&] { mixed.step(*optimizer, next); }), HasSubstr("are those of all ranks"));
 }
 TEST(PipelineParity, StagesAreClippedByOneNorm) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("clipped_stages", ranks);

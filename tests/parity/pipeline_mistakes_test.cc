@@ -37,6 +37,7 @@ RANK_PROGRAM(mistaken_pipeline) {
     if (mistake == "throws" && mine) throw ConfigError("no such layer");
     if (mistake == "cut" && mine) return Tensors{net->forward(in[0]).detach()};
     if (mistake == "nothing" && mine) return Tensors();
+    if (mistake == "dropped" && context.rank == 0) return Tensors{net->forward(in[0]), in[0] + net->bias};
     if (mistake == "last" && context.rank == context.size - 1) return Tensors();
     return Tensors{net->forward(in[0])};
   });
@@ -70,6 +71,8 @@ TEST(PipelineMistakes, AreNamedOnAllRanks) {
         {"backward", "step 7, micro-batch 1, stage 2: a backward() within the stage's or the loss's function"},
         {"nested", "pipeline: run() or infer() within a step's function"},
         {"nothing", "stage 1 returns 0 tensors"},
+        {"dropped",
+         "step 7: stage 1 neither uses nor returns output 1 of stage 0, [2, 4], whose gradient would be lost"},
         {"last", "stage 2 returns 0 tensors"},
         {"number", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 2 of step 8"},
         {"count", "stage 0 is at micro-batch 0 of 2 of step 7, and stage 1 at 0 of 3 of step 7"},
@@ -111,7 +114,7 @@ TEST(PipelineMistakes, OfLoops) {
   for (const auto& [mistake, text] :
        {std::pair{"losses", ".grad holds gradients of loss 0, and those of loss 1 can't be added"},
         {"unused", "still holds the gradient of step 0"},
-        {"unscale", "unscale() of a pipeline's stage"}}) {
+        {"unscale", "unscale() where each rank has some gradients alone"}}) {
     for (const auto& result : Ranks("mistaken_loop", 2, mistake).wait()) {
       EXPECT_EQ(result.exit_code, 2) << mistake;
       EXPECT_THAT(result.output, HasSubstr(text)) << mistake;

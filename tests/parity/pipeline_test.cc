@@ -87,7 +87,8 @@ void train_stages(const std::shared_ptr<World>& world, const PipelineOptions& op
 }
 
 RANK_PROGRAM(stages_over_shm) { train_stages(join_world(context), options_of(context.argument)); }
-RANK_PROGRAM(stages_over_gloo) { train_stages(init_on_nodes(context), {}); }
+RANK_PROGRAM(stages_over_gloo) { train_stages(init_on_nodes(context), {.schedule = PipelineSchedule::k1F1B}); }
+RANK_PROGRAM(gpipe_over_gloo) { train_stages(init_on_nodes(context), {.schedule = PipelineSchedule::kGPipe}); }
 
 TEST(PipelineParity, HasTheBitsOfTheWholeNetwork) {
   for (const char* options : {"1f1b", "gpipe", "1f1b recompute"}) {
@@ -95,7 +96,12 @@ TEST(PipelineParity, HasTheBitsOfTheWholeNetwork) {
   }
 }
 
-TEST(PipelineParity, AndSoItDoesBetweenHosts) { expect_ranks_pass("stages_over_gloo", 2, nodes("gloo", {1, 1})); }
+TEST(PipelineParity, AndSoItDoesBetweenHosts) {
+  for (const char* program : {"stages_over_gloo", "gpipe_over_gloo"}) {
+    expect_ranks_pass(program, 2, nodes("gloo", {1, 1}));
+    expect_ranks_pass(program, 4, nodes("gloo", {2, 2}));
+  }
+}
 
 // Two pipelines of two stages, each over half of the micro-batches.
 RANK_PROGRAM(replicas_of_stages) {

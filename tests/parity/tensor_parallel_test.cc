@@ -225,35 +225,6 @@ TEST(TensorParallel, ClippingScalesEachGradientOnce) {
   for (const int ranks : {1, 2, 4}) expect_ranks_pass("clipped_once", ranks);
 }
 
-// argument: what the ranks have different.
-RANK_PROGRAM(unequal_inputs) {
-  const auto world = join_world(context);
-  comm::Communicator& comm = world->communicator();
-  const auto rank = static_cast<uint64_t>(context.rank);
-  at::manual_seed(context.argument == "seed" ? rank : 1);
-  torch::nn::Linear body(4, 4);
-  if (context.argument == "agreed") {
-    if (context.rank == 1) body->weight.data().fill_(3);
-    agree(*body, comm);
-  }
-  ColumnParallelLinear wide(torch::nn::Linear(4, 4), comm);
-  at::manual_seed(context.argument == "data" ? rank : 2);
-  const int64_t samples = context.argument == "sizes" ? 5 + context.rank : 5;
-  const bool is_right = context.argument == "none" || context.argument == "agreed";
-  for (int step = 0; step < (is_right ? 20 : 1); ++step) {
-    wide->forward(body->forward(at::rand({samples, 4}))).sum().backward();
-  }
-}
-TEST(TensorParallel, InputsThatDifferAreNamed) {
-  for (const char* what : {"seed", "data", "sizes"}) {
-    for (const auto& result : Ranks("unequal_inputs", 2, what).wait()) {
-      EXPECT_EQ(result.exit_code, 2) << what;
-      EXPECT_THAT(result.output, HasSubstr("is not equal on all ranks")) << what;
-    }
-  }
-  for (const char* right : {"none", "agreed"}) expect_ranks_pass("unequal_inputs", 2, right);
-}
-
 // Rank 0's whole layer counts, frozen and of its dtype, and making it draws no numbers.
 RANK_PROGRAM(other_wholes) {
   const auto world = join_world(context);

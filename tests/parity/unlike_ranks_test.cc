@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
@@ -9,6 +10,7 @@
 #include "lockstep/amp/mixed_precision.h"
 #include "lockstep/base/testing/refusal.h"
 #include "lockstep/data/tensor_dataset.h"
+#include "lockstep/loop/evaluate.h"
 #include "lockstep/loop/make_loader.h"
 #include "lockstep/loop/state.h"
 #include "lockstep/parallel/tensor/layers.h"
@@ -87,6 +89,85 @@ TEST(UnlikeRanks, LoadersThatGoOtherWaysAreSeen) {
   }
   for (const auto& result : Ranks("other_loader", 2, "data").wait()) EXPECT_NE(result.exit_code, 0) << result.output;
   expect_ranks_pass("other_loader", 2, "none");
+}
+
+// Rank 0 evaluates alone, and forgets train() afterwards.
+RANK_PROGRAM(other_mode) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(4, 3), torch::nn::BatchNorm1d(3));
+  DistributedDataParallel ddp(net.ptr(), world);
+  const auto run = [&](int64_t step) {
+    net->zero_grad();
+    ddp.run(plan_of_lanes(*world, step, 4), [&](size_t) { return net->forward(at::rand({6, 4})).square().mean(); });
+  };
+  run(0);
+  if (context.argument == "all" || (context.rank == 0 && context.argument == "one")) net->eval();
+  run(1);
+}
+TEST(UnlikeRanks, AModeThatOneRankAloneIsInIsSeen) {
+  for (const auto& result : Ranks("other_mode", 2, "one").wait()) {
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("are in different modes: train() or eval() was called on some ranks only"));
+  }
+  expect_ranks_pass("other_mode", 2, "all");
+  expect_ranks_pass("other_mode", 1, "one");
+}
+
+// argument: who puts other weights in for the evaluation, as averages.
+RANK_PROGRAM(other_averages) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear net(4, 3);
+  DistributedDataParallel ddp(net.ptr(), world);
+  ddp.run(plan_of_lanes(*world, 0, 4), [&](size_t) { return loss_of(net, context.rank); });
+  {
+    const at::NoGradGuard no_grad;
+    if (context.argument == "all" || context.rank == 0) net->weight.mul_(0.5);
+  }
+  const data::TensorDataset data(at::rand({12, 4}), at::zeros({12}, at::kLong));
+  loop::evaluate(ddp, data, [&](const data::Batch& batch) -> loop::Sums {
+    return {{"mean", net->forward(batch.data()).sum().item<double>()}};
+  });
+}
+TEST(UnlikeRanks, WeightsThatDifferAreNotEvaluated) {
+  for (const auto& result : Ranks("other_averages", 2, "one").wait()) {
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr("evaluate: the network's weights on rank 1 differ from rank 0's"));
+  }
+  expect_ranks_pass("other_averages", 2, "all");
+}
+
+// Of a static graph the second step leaves out a layer.
+RANK_PROGRAM(graph_that_changes) {
+  const auto world = join_world(context);
+  at::manual_seed(1);
+  torch::nn::Linear first(4, 4), second(4, 3);
+  torch::nn::Sequential net(first, second);
+  DistributedDataParallel ddp(net.ptr(), world, {.static_graph = true});
+  for (int64_t step = 0; step < 2; ++step) {
+    net->zero_grad();
+    const auto loss = [&](int) {
+      const at::Tensor x = at::rand({6, 4});
+      return second->forward(step == 0 ? first->forward(x) : x).square().mean();
+    };
+    if (context.argument == "by hand") {
+      loss(0).backward();
+    } else {
+      ddp.run(plan_of_lanes(*world, step, 4), [&](size_t) { return loss(0); });
+    }
+  }
+}
+TEST(UnlikeRanks, AStaticGraphThatChangesIsSeen) {
+  for (const char* how : {"run", "by hand"}) {
+    for (const int ranks : {1, 2}) {
+      if (ranks == 1 && how == std::string("by hand")) continue;  // nothing is folded
+      for (const auto& result : Ranks("graph_that_changes", ranks, how).wait()) {
+        EXPECT_EQ(result.exit_code, 2) << how << result.output;
+        EXPECT_THAT(result.output, HasSubstr("got no gradient where the first step had 1"));
+      }
+    }
+  }
 }
 
 // Rank 1 changes one element that no step looks at. argument: what the network was wrapped with.

@@ -66,6 +66,18 @@ void slow_down() {
   for (;;) mmap(nullptr, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 }
 
+// Somebody takes the port that the launcher has drawn for the first attempt. Whether it was free.
+bool take_port() {
+  const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
+  if (number("TORCHELASTIC_RESTART_COUNT") != 0) return false;
+  static const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(number("MASTER_PORT")));
+  return bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(taken, 8) == 0;
+}
+
 void fail(const std::string& fault) {
   if (fault == "oom") take_all_memory();
   if (fault == "kill") raise(SIGKILL);
@@ -74,24 +86,11 @@ void fail(const std::string& fault) {
   if (fault == "exit3") std::_Exit(3);
   if (fault == "exception") throw std::runtime_error("a planted exception");
   if (fault == "stop") raise(SIGSTOP);
+  while (fault == "hang") pause();
   if (fault == "stop_and_go") stop_for_a_while();
   if (fault == "slow") slow_down();
   if (fault == "front") kill(getppid(), SIGKILL);
-}
-
-// Somebody takes the port that the launcher has drawn for the first attempt, before rank 0 listens there.
-void take_port() {
-  const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
-  if (number("RANK") != 0 || number("TORCHELASTIC_RESTART_COUNT") != 0) return;
-  static const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(number("MASTER_PORT")));
-  const bool is_taken =
-      bind(taken, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(taken, 8) == 0;
-  std::printf("met port in spawn%s\n", is_taken ? "" : ", which somebody else has");
-  std::fflush(stdout);
+  if (fault == "port") take_port();
 }
 
 bool is_rank(const char* wanted) {
@@ -116,8 +115,10 @@ void end_told(int signal) {
 class Fault {
  public:
   Fault(std::string fault, std::string phase) : fault_(std::move(fault)), phase_(std::move(phase)) {
-    is_victim_ = is_rank("1");
+    is_victim_ = is_rank("1") && !takes_port_first();
   }
+  // A port that is taken before rank 0 listens there is taken by rank 0.
+  bool takes_port_first() const { return fault_ == "port" && phase_ == "spawn"; }
   void at_step(int64_t step) { is_near_ = step == kAt; }
   // The rank is in that phase. Any thread.
   void in(const std::string& phase) const {
@@ -176,8 +177,6 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
   fault.in("spawn");
   if (is_rank("1")) usleep(300'000);  // the other waits in the rendezvous
   fault.in("rendezvous");
-  const auto wall = std::chrono::system_clock::now();
-  const auto steady = std::chrono::steady_clock::now();
   const auto world = init({.backend = backend, .timeout = std::chrono::seconds(6)});
   torch::manual_seed(1);
   namespace nn = torch::nn;
@@ -188,7 +187,7 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
   // The last gradient of a backward: the folds of those before are under way.
   net->parameters().front().register_hook([&](const at::Tensor&) { fault.in_step("fold"); });
   data::Loader loader =
-      loop::make_loader(*world, points(fault), {.lanes = 2, .batch_size = 8, .seed = 1}, {.workers = 1});
+      loop::make_loader(*world, points(fault), {.lanes = world->size(), .batch_size = 8, .seed = 1}, {.workers = 1});
   int64_t step = 0;
   FaultyPart part{fault};
   loop::State state(*world, step,
@@ -208,8 +207,6 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
     state.save(store);
     usleep(20'000);
   }
-  const auto moved = (std::chrono::system_clock::now() - wall) - (std::chrono::steady_clock::now() - steady);
-  if (std::chrono::abs(moved) > std::chrono::minutes(30)) std::printf("the clock was moved\n");
   if (world->rank() == 0) std::printf("weights %s\n", checkpoint::weights_sha256(*net).c_str());
 }
 
@@ -217,8 +214,13 @@ void train(const std::string& backend, const std::string& folder, Fault& fault) 
 
 int main(int argc, char** argv) {
   if (argc != 5) return 64;
+  const auto wall = std::chrono::system_clock::now();
+  const auto steady = std::chrono::steady_clock::now();
   Fault fault(argv[1], argv[2]);
-  if (std::string(argv[1]) == "port") take_port();
+  if (fault.takes_port_first() && is_rank("0") && take_port()) {
+    std::printf("met port in spawn\n");
+    std::fflush(stdout);
+  }
   if (is_rank("0")) signal(SIGTERM, end_told);
   return run_main([&] {
     try {
@@ -228,6 +230,8 @@ int main(int argc, char** argv) {
       throw;
     }
     fault.in("exit");
+    const auto moved = (std::chrono::system_clock::now() - wall) - (std::chrono::steady_clock::now() - steady);
+    if (std::chrono::abs(moved) > std::chrono::minutes(30)) std::printf("the clock was moved\n");
     return 0;
   });
 }

@@ -28,9 +28,10 @@ void ConvertCommand::declare(config::OptionSet& options) {
   options.subject("in", &in, kNone);
   options.subject("out", &out, kNone);
   options.flag("weights", "the model's weights alone, also in a .pt", &weights, kNone);
+  options.flag("average", "of the weights alone their average (ema, state_dict_ema, model_ema)", &average, kNone);
   options.flag("ignore-unknown", "leave out objects of unknown classes (nothing in a file is called)", &ignore_unknown,
                kNone);
-  options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (module., model.)",
+  options.text("strip-prefix", "TEXT", "take the names of weights that begin with it, without it (module., model.)",
                &strip_prefix, kNone);
   options.text("optimizer", "FILE", "the .pdopt beside IN, a .pdparams; OUT, a .pt, gets both", &optimizer, kNone);
   options.number("beta1", "X", "the betas of that .pdopt's Adam (0.9, 0.999), which tell its steps", &beta1, 0, 1,
@@ -58,9 +59,10 @@ void ConvertCommand::take(const config::Given& line) {
   }
   if (!optimizer.empty() && !to_pt()) throw ConfigError("convert: ", out, ": --optimizer goes with a .pt");
   if (optimizer.empty() && (beta1 || beta2)) throw ConfigError("convert: --beta1 and --beta2 go with --optimizer");
-  const bool goes_with_more = weights || !strip_prefix.empty();
+  if (average && to_pt() && !weights) throw ConfigError("convert: --average goes with --weights");
+  const bool goes_with_more = weights || average || !strip_prefix.empty();
   if ((to_paddles_optimizer() || !optimizer.empty()) && goes_with_more) {
-    throw ConfigError("convert: --weights and --strip-prefix don't go with an optimizer's state");
+    throw ConfigError("convert: --weights, --average and --strip-prefix don't go with an optimizer's state");
   }
   if (!optimizer.empty()) config::require_there("convert", optimizer);
   if (!names.empty()) config::require_there("convert", names);

@@ -10,7 +10,7 @@ namespace lockstep::apps {
 
 struct ConvertCommand {
   std::string in, out;  // of `out` the suffix decides the format
-  bool weights = false, ignore_unknown = false;
+  bool weights = false, average = false, ignore_unknown = false;
   std::string strip_prefix;
   std::string optimizer, names;  // files of Paddle's
   std::optional<double> beta1, beta2;

@@ -10,7 +10,7 @@
 namespace lockstep::apps {
 namespace {
 
-constexpr int kTorchPort = 29500, kC10dPort = 29400, kPaddlePort = 6070;
+constexpr int kTorchPort = 29500, kC10dPort = 29400, kPaddlePort = 6070, kEtcdPort = 2379;
 
 // What a cluster's manager says of this node's number, where it has started one launcher a node.
 std::optional<int> number_by_manager(const LaunchCommand::Lookup& variables, int nodes) {
@@ -69,43 +69,23 @@ std::vector<std::string> etcd_endpoints(const LaunchOptions& options) {
   return read_words("rdzv-endpoint", options.rdzv_endpoint);
 }
 
+// Whether torchrun's c10d must do more than number the nodes: they start anew together, or come and go. Then one of
+// them runs an etcd, as torchrun's runs a store.
+bool meets_at_own_etcd(const LaunchOptions& options, int max_restarts) {
+  if (options.rdzv_backend != "c10d" || options.rdzv_endpoint.empty() || options.standalone) return false;
+  const NodeRange nodes = read_nodes(options.nnodes);
+  return nodes.most > 1 && (nodes.least < nodes.most || max_restarts > 0);
+}
+
 // What lockstep-worker is told by --lanes; 0: nothing, or it is another program.
 int lanes_of(const std::vector<std::string>& program) {
   if (program.empty() || !("/" + program[0]).ends_with("/lockstep-worker")) return 0;
   return std::max(0, whole(value_in(program, "--lanes")).value_or(0));
 }
 
-void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& endpoints, LaunchPlan& plan) {
+// What an etcd that several runs share needs, and what says the same in another way.
+void check_shared_etcd(const LaunchOptions& options, const LaunchPlan& plan) {
   const bool is_paddles = options.style == LaunchStyle::kPaddle;
-  const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
-  const NodeRange nodes = read_nodes(options.nnodes);
-  const std::string flag = is_paddles ? "master" : "rdzv-endpoint";
-  ElasticPlan elastic;
-  for (const std::string& text : endpoints) {
-    constexpr int kEtcdPort = 2379;
-    const size_t scheme_end = text.find("://");
-    const std::string scheme = scheme_end == std::string::npos ? conf.protocol : text.substr(0, scheme_end);
-    std::string place = scheme_end == std::string::npos ? text : text.substr(scheme_end + 3);
-    if (place.ends_with('/')) place.pop_back();
-    const HostPort at = read_endpoint(flag, place, kEtcdPort);
-    if (scheme != "http" && scheme != "https") {
-      throw ConfigError("--", flag, ' ', text, ": expected HOST:", kEtcdPort, ", or http:// or https:// before it");
-    }
-    const std::string host = at.host.find(':') == std::string::npos ? at.host : cat('[', at.host, ']');
-    elastic.etcd.endpoints.push_back(cat(scheme, "://", host, ':', at.port));
-  }
-  elastic.etcd.user = conf.user;
-  elastic.etcd.password = conf.password;
-  elastic.etcd.http.ca_file = conf.ca_file;
-  elastic.etcd.http.cert_file = conf.cert_file;
-  elastic.etcd.http.key_file = conf.key_file;
-  elastic.limits = {
-      .least = nodes.least, .most = nodes.most, .max_restarts = plan.max_restarts, .last_call = conf.last_call};
-  elastic.limits.lanes = lanes_of(options.program);
-  elastic.address = is_paddles ? options.host : options.local_addr;
-  elastic.timeout = conf.timeout;
-  plan.layout.nodes = nodes.most;
-  plan.layout.run_id = is_paddles ? options.job_id : options.rdzv_id;
   if (!options.has(is_paddles ? "job-id" : "rdzv-id")) {
     throw ConfigError(is_paddles ? "--master " : "--rdzv-backend ", is_paddles ? options.master : options.rdzv_backend,
                       ": etcd holds many runs; type ", is_paddles ? "--job_id" : "--rdzv-id",
@@ -124,7 +104,69 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
     throw ConfigError(is_paddles ? "--rank" : "--node-rank",
                       ": with etcd nodes are numbered as they come; leave it out");
   }
+}
+
+// What is the same wherever etcd runs.
+void plan_epochs(const LaunchOptions& options, LaunchPlan& plan, ElasticPlan elastic) {
+  const bool is_paddles = options.style == LaunchStyle::kPaddle;
+  const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
+  const NodeRange nodes = read_nodes(options.nnodes);
+  elastic.limits = {
+      .least = nodes.least, .most = nodes.most, .max_restarts = plan.max_restarts, .last_call = conf.last_call};
+  elastic.limits.lanes = lanes_of(options.program);
+  elastic.address = is_paddles ? options.host : options.local_addr;
+  elastic.timeout = conf.timeout;
+  plan.layout.nodes = nodes.most;
+  plan.layout.run_id = is_paddles ? options.job_id : options.rdzv_id;
   plan.elastic = std::move(elastic);
+}
+
+std::string url_of(const std::string& scheme, const HostPort& at) {
+  const std::string host = at.host.find(':') == std::string::npos ? at.host : cat('[', at.host, ']');
+  return cat(scheme, "://", host, ':', at.port);
+}
+
+void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& endpoints, LaunchPlan& plan) {
+  const bool is_paddles = options.style == LaunchStyle::kPaddle;
+  const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
+  const std::string flag = is_paddles ? "master" : "rdzv-endpoint";
+  ElasticPlan elastic;
+  for (const std::string& text : endpoints) {
+    const size_t scheme_end = text.find("://");
+    const std::string scheme = scheme_end == std::string::npos ? conf.protocol : text.substr(0, scheme_end);
+    std::string place = scheme_end == std::string::npos ? text : text.substr(scheme_end + 3);
+    if (place.ends_with('/')) place.pop_back();
+    const HostPort at = read_endpoint(flag, place, kEtcdPort);
+    if (scheme != "http" && scheme != "https") {
+      throw ConfigError("--", flag, ' ', text, ": expected HOST:", kEtcdPort, ", or http:// or https:// before it");
+    }
+    elastic.etcd.endpoints.push_back(url_of(scheme, at));
+  }
+  elastic.etcd.user = conf.user;
+  elastic.etcd.password = conf.password;
+  elastic.etcd.http.ca_file = conf.ca_file;
+  elastic.etcd.http.cert_file = conf.cert_file;
+  elastic.etcd.http.key_file = conf.key_file;
+  plan_epochs(options, plan, std::move(elastic));
+  check_shared_etcd(options, plan);
+}
+
+// The job's own, whose name need not tell it from others. torchrun's c10d takes no note of these flags.
+void plan_own_etcd(const LaunchOptions& options, LaunchPlan& plan) {
+  const HostPort at = read_endpoint("rdzv-endpoint", options.rdzv_endpoint, kC10dPort);
+  if (at.port == 0) {
+    throw ConfigError("--rdzv-endpoint ", options.rdzv_endpoint,
+                      ": several nodes need a port that all of them know; type --rdzv-endpoint ", at.host, ':',
+                      kC10dPort);
+  }
+  if (options.node_rank) plan.without_effect.push_back(cat("--node-rank ", *options.node_rank));
+  if (!options.master_addr.empty()) plan.without_effect.push_back("--master-addr " + options.master_addr);
+  if (options.master_port) plan.without_effect.push_back(cat("--master-port ", *options.master_port));
+  ElasticPlan elastic;
+  elastic.own_etcd = at;
+  elastic.etcd.endpoints.push_back(url_of("http", at));
+  plan_epochs(options, plan, std::move(elastic));
+  std::replace(plan.layout.run_id.begin(), plan.layout.run_id.end(), '/', '_');
 }
 
 // The first of the ranks' ports that Paddle's flags name; nothing if they name none.
@@ -243,7 +285,7 @@ int count_nodes(const LaunchOptions& options) {
   if (least < nodes) {
     throw ConfigError("--nnodes ", options.nnodes,
                       ": nodes that come and go meet at etcd; type --rdzv-backend etcd "
-                      "--rdzv-endpoint HOST:2379, or --nnodes ",
+                      "--rdzv-endpoint HOST:2379, or c10d and HOST:29400 where HOST is to run it, or --nnodes ",
                       nodes, " for all of them");
   }
   if (options.ips.empty()) return nodes;
@@ -262,6 +304,7 @@ void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, Laun
   if (const auto endpoints = etcd_endpoints(options); !endpoints.empty()) {
     return plan_elastic(options, endpoints, plan);
   }
+  if (meets_at_own_etcd(options, plan.max_restarts)) return plan_own_etcd(options, plan);
   const auto timeout = read_rendezvous_conf(options.rdzv_conf).timeout_ms();
   const int nodes = count_nodes(options);
   const bool is_paddles = options.style == LaunchStyle::kPaddle;
@@ -291,7 +334,8 @@ void plan_nodes(const LaunchOptions& options, const LaunchMachine& machine, Laun
   if (plan.max_restarts > 0) {
     throw ConfigError(is_paddles ? "--max-restart " : "--max-restarts ", plan.max_restarts,
                       ": several nodes start anew together where they meet at etcd; type --rdzv-backend etcd "
-                      "--rdzv-endpoint HOST:2379, or leave it out, and let the cluster's manager start the job anew");
+                      "--rdzv-endpoint HOST:2379, or c10d and HOST:29400 where HOST is to run it, or leave it out, and "
+                      "let the cluster's manager start the job anew");
   }
   plan.handshake = {.nodes = nodes,
                     .node = meeting.node,

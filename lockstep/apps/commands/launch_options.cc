@@ -80,6 +80,9 @@ void check_style(const LaunchOptions& options) {
                                                    : cat("--", *torchs, " is --", same->paddle, " there"));
 }
 
+// Whether --standalone says it, too: torchrun's goes before the variables as well.
+bool is_of_standalone(std::string_view name) { return name == "rdzv-backend" || name == "rdzv-endpoint"; }
+
 // "PET_NPROC_PER_NODE".
 std::string variable_of(std::string_view name) {
   std::string variable = cat("PET_", name);
@@ -109,12 +112,14 @@ void LaunchOptions::declare(config::OptionSet& options) {
                  &timeout, 0.0, 1e6, kNone);
   options.section("torchrun's (dashes or underscores; PET_* variables are defaults)");
   options.text("nproc-per-node", "N|auto|cpu|gpu", "as --nproc", &nproc_per_node, kNone);
-  options.text("nnodes", "N", "nodes, each with a launcher of its own; with etcd MIN:MAX of them", &nnodes, kNone);
+  options.text("nnodes", "N", "nodes, each with a launcher of its own; with etcd or c10d MIN:MAX of them", &nnodes,
+               kNone);
   options.number("node-rank", "K", "this node's number, 0 … N-1", &node_rank, 0, kMostNodes, kNone);
   options.text("master-addr", "HOST", "a name or an address of node 0", &master_addr, kNone);
   options.number("master-port", "PORT", "a port of node 0; left out: 29500, or a free one on one node", &master_port, 0,
                  kMostPort, kNone);
-  options.text("rdzv-backend", "static|c10d|etcd", "c10d: the nodes are numbered as they come; etcd: they may go, too",
+  options.text("rdzv-backend", "static|c10d|etcd",
+               "c10d: the nodes are numbered as they come; etcd: they may go, too (c10d with restarts runs one)",
                &rdzv_backend, kNone);
   options.text("rdzv-endpoint", "HOST:PORT[,…]", "where the nodes meet; etcd's addresses", &rdzv_endpoint, kNone);
   options.text("rdzv-id", "ID", "the job's name; nodes of other jobs are refused", &rdzv_id, kNone);
@@ -171,7 +176,8 @@ void LaunchCommand::apply_variables(const Lookup& lookup) {
   for (const config::Option& row : rows_.rows()) {
     const bool has_variable = (is_among(kOfTorchrun, row.name) || is_among(kOfBoth, row.name)) &&
                               !is_among(kOnLineOnly, row.name) && !options_.has(row.name) &&
-                              !(row.name == "nproc-per-node" && options_.has("nproc"));
+                              !(row.name == "nproc-per-node" && options_.has("nproc")) &&
+                              !(is_of_standalone(row.name) && options_.has("standalone"));
     if (!has_variable) continue;
     const std::string variable = variable_of(row.name);
     auto value = lookup(variable.c_str());
@@ -192,7 +198,8 @@ void LaunchCommand::apply_variables(const Lookup& lookup) {
 
 std::optional<std::string> LaunchCommand::read(const std::vector<std::string>& args, const Lookup& lookup) {
   const LaunchLine split = split_launch_line(args, rows_.shapes());
-  const config::Given line = config::tokenize(rows_.shapes(), split.options);
+  const config::Given line =
+      config::tokenize(rows_.shapes(), split.options, config::Rest::kOptions, {}, config::Repeated::kLastCounts);
   if (line.help) return launch_help(config::describe(rows_.shapes()));
   rows_.apply_as_given(line.options);
   for (const auto& option : line.options) options_.given.push_back(option.name);

@@ -122,10 +122,24 @@ TEST(LaunchOptions, VariablesAreDefaults) {
             "or unset it");
 }
 
+// As with torchrun and Paddle, whose lines are put together by scripts.
+TEST(LaunchOptions, OfAFlagThatIsGivenTwiceTheLastCounts) {
+  EXPECT_EQ(read({"--nproc_per_node=2", "--nproc-per-node", "3", "p"}).nproc_per_node, "3");
+  EXPECT_TRUE(read({"--standalone", "--standalone", "p"}).standalone);
+  EXPECT_EQ(read({"--devices", "0,1", "--devices=2", "p"}).devices, "2");
+}
+
+TEST(LaunchOptions, StandaloneGoesBeforeVariablesOfAnotherMeetingPlace) {
+  const Environment pet = {{"PET_RDZV_BACKEND", "etcd"}, {"PET_RDZV_ENDPOINT", "a:2379"}, {"PET_NNODES", "1"}};
+  const LaunchOptions options = read({"--standalone", "p"}, pet);
+  EXPECT_EQ(options.rdzv_backend, "static");
+  EXPECT_EQ(options.rdzv_endpoint, "");
+  EXPECT_EQ(read({"p"}, pet).rdzv_backend, "etcd");
+}
+
 TEST(LaunchOptions, BadLines) {
   EXPECT_THAT(refused({}), HasSubstr("launch: PROGRAM is missing"));
   EXPECT_THAT(refused({"--nproc", "2"}), HasSubstr("launch: PROGRAM is missing"));
-  EXPECT_THAT(refused({"--nproc", "2", "--nproc=3", "p"}), HasSubstr("--nproc: given twice"));
   EXPECT_THAT(refused({"--start-method", "sponge", "p"}),
               HasSubstr("--start-method sponge: expected spawn, fork or forkserver"));
   EXPECT_THAT(refused({"--master-port", "70000", "p"}),

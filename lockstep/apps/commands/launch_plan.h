@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/apps/commands/launch_options.h"
+#include "lockstep/apps/commands/launch_values.h"
 #include "lockstep/base/gpus.h"
 #include "lockstep/base/topology.h"
 #include "lockstep/launch/etcd/epoch.h"
@@ -29,6 +30,7 @@ struct LaunchMachine {
 // Several nodes that meet at etcd, and may come and go.
 struct ElasticPlan {
   launch::EtcdOptions etcd;
+  std::optional<HostPort> own_etcd;  // where one of the nodes runs it, the one whose address that is
   launch::EpochLimits limits;
   std::string address;   // this node's, for the others; empty: the host's name
   double timeout = 600;  // seconds to wait for nodes

@@ -196,6 +196,30 @@ TEST(LaunchPlan, SeveralNodes) {
   EXPECT_THAT(by_ips.layout.endpoints, ElementsAre("10.0.0.1:70", "10.0.0.1:71", "10.0.0.2:70", "10.0.0.2:71"));
 }
 
+// As torchrun's documentation has it.
+TEST(LaunchPlan, NodesOfC10dThatStartAnewMeetAtAnEtcdOfOneOfThem) {
+  const auto elastic = [](const Words& words) {
+    return *plan(Words{"--rdzv-backend", "c10d", "--rdzv-endpoint", "a"} + words + Words{"p"}).elastic;
+  };
+  const ElasticPlan fixed = elastic({"--nnodes", "2", "--max-restarts", "3", "--rdzv-id", "100"});
+  EXPECT_EQ(fixed.own_etcd->host, "a");
+  EXPECT_EQ(fixed.own_etcd->port, 29400);
+  EXPECT_THAT(fixed.etcd.endpoints, ElementsAre("http://a:29400"));
+  EXPECT_EQ(fixed.limits.least, 2);
+  EXPECT_EQ(fixed.limits.max_restarts, 3);
+  const ElasticPlan range = elastic({"--nnodes", "1:4", "--node-rank", "1", "--master-port", "7"});
+  EXPECT_EQ(range.limits.least, 1);
+  EXPECT_EQ(range.limits.most, 4);
+  const LaunchPlan named = plan({"--rdzv-backend", "c10d", "--rdzv-endpoint", "a:7", "--nnodes", "1:4", "p"});
+  EXPECT_EQ(named.layout.run_id, "none");
+  EXPECT_EQ(named.elastic->own_etcd->port, 7);
+  EXPECT_EQ(plan({"--rdzv-backend", "c10d", "--rdzv-endpoint", "a:7", "--max-restarts", "3", "p"}).elastic,
+            std::nullopt)
+      << "one node";
+  EXPECT_THAT(refused({"--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "a:0", "p"}),
+              HasSubstr("need a port"));
+}
+
 TEST(LaunchPlan, NodesOfEtcdAreDividedByTheLanesOfOurWorker) {
   const auto lanes = [](const std::vector<std::string>& program) {
     std::vector<std::string> line = {"--rdzv-backend", "etcd", "--rdzv-endpoint", "a", "--rdzv-id", "j"};
@@ -229,7 +253,7 @@ TEST(LaunchPlan, WhatCantBeIsRefused) {
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.3", "p"}), HasSubstr("none of them is this machine's; type --rank K"));
   EXPECT_THAT(refused({"--ips", "10.0.0.1,10.0.0.2", "--nnodes", "3", "p"}), HasSubstr("these are 2 nodes"));
   EXPECT_THAT(refused({"--nnodes", "2", "--node-rank", "0", "--max-restarts", "1", "p"}),
-              HasSubstr("--max-restarts 1"));
+              AllOf(HasSubstr("--max-restarts 1"), HasSubstr("or c10d and HOST:29400")));
   EXPECT_THAT(refused({"--master-addr", "a:29400", "--nnodes", "2", "--node-rank", "0", "p"}),
               HasSubstr("type --master-addr a --master-port 29400"));
   EXPECT_THAT(refused({"--numa-binding", "near", "p"}), HasSubstr("--numa-binding near"));

@@ -167,17 +167,24 @@ RendezvousConf read_rendezvous_conf(const std::string& text) {
                                           "heartbeat_timeout",
                                           "protocol",
                                           "cacert",
+                                          "ca_cert",
                                           "cert",
+                                          "ssl_cert",
                                           "key",
+                                          "ssl_cert_key",
+                                          "etcd_prefix",
                                           "user",
                                           "password"};
   RendezvousConf conf;
   if (text.empty()) return conf;
-  std::map<std::string_view, std::string*> texts = {{"protocol", &conf.protocol}, {"cacert", &conf.ca_file},
-                                                    {"cert", &conf.cert_file},    {"key", &conf.key_file},
-                                                    {"user", &conf.user},         {"password", &conf.password}};
+  std::map<std::string_view, std::string*> texts = {
+      {"protocol", &conf.protocol},     {"cacert", &conf.ca_file}, {"ca_cert", &conf.ca_file},
+      {"ssl_cert", &conf.cert_file},    {"cert", &conf.cert_file}, {"key", &conf.key_file},
+      {"ssl_cert_key", &conf.key_file}, {"user", &conf.user},      {"password", &conf.password}};
   std::map<std::string_view, double*> times = {
       {"join_timeout", &conf.timeout}, {"timeout", &conf.timeout}, {"last_call_timeout", &conf.last_call}};
+  const std::vector<std::string> unused_times = {"close_timeout", "read_timeout", "keep_alive_interval",
+                                                 "keep_alive_max_attempt", "heartbeat_timeout"};
   for (const auto& item : split(text, ',')) {
     const size_t equals = item.find('=');
     const std::string key = trimmed(item.substr(0, equals));
@@ -187,8 +194,14 @@ RendezvousConf read_rendezvous_conf(const std::string& text) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw ConfigError("--rdzv-conf: torchrun knows no ", key, config::did_you_mean(key, known));
     }
+    if (key == "etcd_prefix") {
+      throw ConfigError("--rdzv-conf etcd_prefix: a job's keys lie under its --rdzv-id here; leave it out");
+    }
     const std::string value = trimmed(item.substr(equals + 1));
     if (texts.contains(key)) *texts[key] = value;
+    if (std::find(unused_times.begin(), unused_times.end(), key) != unused_times.end()) {
+      config::read_number("rdzv-conf " + key, value, 0.0, kMost);
+    }
     if (times.contains(key)) *times[key] = config::read_number("rdzv-conf " + key, value, 0.001, kMost);
   }
   if (conf.protocol != "http" && conf.protocol != "https") {
@@ -198,7 +211,7 @@ RendezvousConf read_rendezvous_conf(const std::string& text) {
 }
 
 void check_signals(const std::string& text) {
-  static const std::set<std::string> kPassedOn = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1"};
+  static const std::set<std::string> kPassedOn = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"};
   for (const auto& name : split(text, ',')) {
     if (kPassedOn.count(trimmed(name)) > 0) continue;
     const std::vector<std::string> known(kPassedOn.begin(), kPassedOn.end());

@@ -72,6 +72,9 @@ TEST(LaunchValues, RendezvousConfiguration) {
   EXPECT_EQ(read_rendezvous_conf("").timeout_ms(), std::chrono::minutes(10));
   EXPECT_EQ(read_rendezvous_conf("is_host=1,join_timeout=2.5").timeout_ms(), milliseconds(2500));
   EXPECT_EQ(read_rendezvous_conf("timeout=900").timeout_ms(), milliseconds(900'000));
+  EXPECT_EQ(read_rendezvous_conf("ssl_cert=a,ssl_cert_key=b,ca_cert=c").cert_file, "a") << "torch 2.11's names";
+  EXPECT_EQ(read_rendezvous_conf("ssl_cert=a,ssl_cert_key=b,ca_cert=c").ca_file, "c");
+  EXPECT_THAT(refusal([] { read_rendezvous_conf("etcd_prefix=/a"); }), HasSubstr("under its --rdzv-id here"));
   EXPECT_THAT(refusal([] { read_rendezvous_conf("jointimeout=2"); }), HasSubstr("did you mean join_timeout?"));
   EXPECT_THAT(refusal([] { read_rendezvous_conf("timeout"); }), HasSubstr("expected KEY=VALUE"));
   EXPECT_THAT(refusal([] { read_rendezvous_conf("timeout=x"); }),

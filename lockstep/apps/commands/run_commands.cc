@@ -59,6 +59,35 @@ std::vector<config::Spelling> LogsOptions::spellings() {
           {.other = "-n", .option = "lines"}};
 }
 
+std::string DashOptions::help(const std::string& rows) {
+  return cat(R"(Usage: lockstep dash RUN [options]
+
+A run's dashboard, under way or ended: how far it is, its curves, its failures and its log on a web page, served until
+Ctrl-C. RUN is a run's folder, or its name under runs/. The page has no password: who reaches the address can read it.
+)",
+             rows, R"(
+Examples:
+  lockstep dash mnist-1
+  lockstep dash runs/mnist-1 --out mnist-1.html
+)");
+}
+
+void DashOptions::declare(config::OptionSet& options) {
+  options.section("Options");
+  options.subject("run", &run, config::Effect::kNone);
+  options.number("port", "PORT", "where it listens (default: 7007, or the next free one)", &port, 1, 65535,
+                 config::Effect::kNone);
+  options.text("host", "ADDRESS", "of this machine; 0.0.0.0: all of its addresses, for everybody who reaches them",
+               &host, config::Effect::kNone);
+  options.text("out", "FILE", "write the page to a file, which needs no server, and end", &out, config::Effect::kNone);
+}
+
+void DashOptions::take(const config::Given& line) {
+  run = only_word(line, cat("lockstep ", kName), "RUN");
+  if (!out.empty() && (port || host != "127.0.0.1"))
+    throw ConfigError("--out: a file is not served; leave out ", port ? "--port" : "--host");
+}
+
 std::string StopOptions::help(const std::string& rows) {
   return cat(R"(Usage: lockstep stop RUN [options]
 

@@ -1,4 +1,4 @@
-// The commands ps, logs and stop, on runs that other processes make.
+// The commands ps, logs, dash and stop, on runs that other processes make.
 #pragma once
 
 #include <optional>
@@ -33,6 +33,19 @@ struct LogsOptions {
   void declare(config::OptionSet& options);
   void take(const config::Given& line);
   static std::vector<config::Spelling> spellings();  // -f and -n
+};
+
+struct DashOptions {
+  std::string run;
+  std::string host = "127.0.0.1";
+  std::optional<int> port;  // unset: a free one
+  std::string out;          // a file for the page; empty: it is served
+
+  static constexpr const char* kName = "dash";
+  static constexpr config::Rest kRest = config::Rest::kOptions;
+  static std::string help(const std::string& rows);
+  void declare(config::OptionSet& options);
+  void take(const config::Given& line);
 };
 
 struct StopOptions {

@@ -59,14 +59,14 @@ std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::s
   for (const std::string_view name : kNodeFlags) {
     if (const auto value = take(rest, name)) line.push_back("--" + std::string(name) + '=' + *value);
   }
-  const bool at_etcd = std::any_of(line.begin(), line.end(), [](const std::string& flag) {
-    return flag == "--rdzv-backend=etcd" || flag == "--rdzv-backend=etcd-v2";
-  });
+  const std::string backend = value_in(line, "--rdzv-backend").value_or("");
+  const std::string range = value_in(line, "--nnodes").value_or("");
+  const bool at_etcd = backend.starts_with("etcd") || (backend == "c10d" && range.find(':') != std::string::npos);
   const int lanes = whole(value_in(rest, "--lanes")).value_or(0);
   if (at_etcd && lanes == 0) {
-    throw ConfigError(
-        "--rdzv-backend etcd: the number of ranks may change, and --lanes says how many lanes they share; ",
-        "add it, as in --lanes 16 (a --config, or the run that is resumed, is not read here)");
+    throw ConfigError("--rdzv-backend ", backend,
+                      ": the number of ranks may change, and --lanes says how many lanes they share; ",
+                      "add it, as in --lanes 16 (a --config, or the run that is resumed, is not read here)");
   }
   // Where a file says more, the ranks' lanes and device are not known here.
   const bool is_known =
@@ -80,6 +80,10 @@ std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::s
   line.push_back("--nproc-per-node=" + nproc);
   const std::string restarts = take(rest, "max-restarts").value_or(at_etcd ? "3" : "0");
   line.push_back("--max-restarts=" + restarts);
+  // The launcher's, and the ranks', which they are told as well.
+  for (const char* both : {"--grace", "--timeout"}) {
+    if (const auto value = value_in(rest, both)) line.push_back(cat(both, '=', *value));
+  }
   line.push_back(worker());
   line.emplace_back("train");
   line.insert(line.end(), rest.begin(), rest.end());
@@ -88,12 +92,13 @@ std::optional<std::vector<std::string>> launch_of_train(const std::vector<std::s
 
 const char* const kTrainNodesHelp = R"(
 Several nodes (one such line on each; lockstep launch --help says more):
-  --nnodes N|MIN:MAX          nodes; MIN:MAX with etcd
+  --nnodes N|MIN:MAX          nodes; MIN:MAX with etcd or c10d
   --node-rank K               this node's number
   --master-addr HOST, --master-port PORT
                               node 0's
   --rdzv-backend c10d|etcd, --rdzv-endpoint HOST:PORT, --rdzv-id NAME, --rdzv-conf K=V,…, --local-addr HOST
-                              as launch takes them; with etcd nodes may come and go, and --max-restarts is 3
+                              as launch takes them; with MIN:MAX, or etcd, nodes may come and go, and
+                              --max-restarts is 3
 )";
 
 }  // namespace lockstep::apps

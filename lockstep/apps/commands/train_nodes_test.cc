@@ -31,6 +31,12 @@ TEST(TrainNodes, TheNodesFlagsAreTheLaunchers) {
                           "worker", "train", "mnist", "--lr=0.1"));
 }
 
+TEST(TrainNodes, TheLauncherHasTheLimitsOfTimeToo) {
+  EXPECT_THAT(launched({"mnist", "--nnodes=2", "--nproc=1", "--grace", "30", "--timeout=60"}),
+              ElementsAre("--nnodes=2", "--nproc-per-node=1", "--max-restarts=0", "--grace=30", "--timeout=60",
+                          "worker", "train", "mnist", "--grace", "30", "--timeout=60"));
+}
+
 TEST(TrainNodes, AtEtcdFailedRanksAreStartedAnew) {
   const Words words = {"mnist", "--rdzv-backend=etcd", "--rdzv-endpoint", "e:2379", "--rdzv-id", "r", "--nnodes=1:4"};
   const auto with = [&](const Words& more) {

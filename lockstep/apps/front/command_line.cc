@@ -19,6 +19,7 @@ constexpr Command kCommands[] = {
     {"train", "train RECIPE", "train a recipe: mnist, unet, …", train},
     {"ps", "ps", "the runs under way", ps},
     {"logs", "logs [-f] RUN", "what a run printed, and prints", logs},
+    {"dash", "dash RUN", "a run's curves, failures and log on a web page", dash},
     {"stop", "stop RUN", "end a run, with a checkpoint", stop},
     {"eval", "eval RUN_DIR", "evaluate a run, or RECIPE --load FILE", eval},
     {"predict", "predict RUN_DIR -i IN", "what a network makes of images: classes, or masks", predict},

@@ -19,6 +19,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/bundle/environment.h"
 #include "lockstep/config/inputs.h"
+#include "lockstep/dash/serve.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/resumed.h"
 #include "lockstep/launch/start.h"
@@ -58,7 +59,7 @@ int train(const Arguments& args) {
   if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) {
     return print(*help + apps::kTrainNodesHelp), 0;
   }
-  return launch::start_training(worker_program(), command);
+  return launch::start_training(worker_program(), command, dash::open_beside);
 }
 
 int eval(const Arguments& args) {

@@ -27,6 +27,7 @@ int launch(const Arguments& args);
 int doctor(const Arguments& args);
 int ps(const Arguments& args);
 int logs(const Arguments& args);
+int dash(const Arguments& args);
 int stop(const Arguments& args);
 
 // Returns the path of lockstep-worker, beside this program. In a bundle it finds libtorch first, and this process's

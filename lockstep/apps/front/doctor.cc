@@ -74,7 +74,7 @@ std::string missing_for(const std::string& backend, const doctor::Software& soft
 }
 
 int explain_environment(bool json) {
-  const auto report = rendezvous::explain_place([](const char* name) { return env(name); }, getppid());
+  const auto report = rendezvous::explain_place([](const char* name) { return env(name); }, rendezvous::launcher_pid());
   print(json ? doctor::to_json(report) : doctor::to_text(report));
   return report.error.empty() ? 0 : ConfigError::kExitCode;
 }

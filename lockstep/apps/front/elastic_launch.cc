@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -14,11 +15,13 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/launch/environment.h"
 #include "lockstep/launch/etcd/membership.h"
+#include "lockstep/launch/etcd/own_etcd.h"
 #include "lockstep/launch/launcher.h"
 #include "lockstep/launch/process.h"
 #include "lockstep/launch/signals.h"
 #include "lockstep/launch/unique_id.h"
 #include "lockstep/parallel/options/lanes.h"
+#include "lockstep/rendezvous/place/tcp_sockets.h"
 
 namespace lockstep::front {
 namespace {
@@ -39,7 +42,10 @@ launch::Membership::Options options_of(const apps::LaunchPlan& plan) {
       .run = plan.layout.run_id,
       .self = {.id = new_id(), .host = host_name(), .address = address, .nproc = plan.nproc, .ports = {}},
       .limits = plan.elastic->limits,
-      .timeout = plan.elastic->timeout};
+      .timeout = plan.elastic->timeout,
+      .patience = plan.elastic->timeout};
+  constexpr double kOfOwn = 30;  // an etcd that has ended with its node does not come back
+  if (plan.elastic->own_etcd) options.patience = std::min(options.patience, kOfOwn);
   options.draw_ports = [nproc = plan.nproc] { return free_ports(nproc + 1); };
   options.say = say;
   return options;
@@ -81,7 +87,7 @@ launch::NodeOutcome outcome_of(const launch::Launcher& launcher, int code, bool 
           .exit_code = stopped ? CommError::kExitCode : code,
           .stopped = stopped,
           .asked = asked,
-          .repeats = launcher.ended_by_plain_mistake(),
+          .repeats = launcher.would_fail_again(),
           .text = stopped ? "the others could not go on" : status.text(),
           .step = launcher.progress()};
 }
@@ -127,20 +133,9 @@ std::unique_ptr<launch::Membership> join(const launch::Membership::Options& opti
   }
 }
 
-}  // namespace
-
-int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
-  launch::Membership::Options options = options_of(plan);
-  // Made before the lease: whoever is stopped gives it back. The launcher has a watch of its own meanwhile.
-  launch::SignalWatch signals;
-  int stop_signal = 0;
-  options.stop_asked = [&] {
-    while (const auto signal = signals.next()) {
-      if (*signal == SIGTSTP) signals.stop_here();
-      if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGHUP) stop_signal = *signal;
-    }
-    return stop_signal != 0;
-  };
+// Takes part in one epoch after the other, until the run ends, or a stop is asked for.
+int take_part_in_run(const apps::LaunchPlan& plan, const launch::RunSpec& spec, launch::Membership::Options& options,
+                     const int& stop_signal) {
   auto membership = join(options);
   if (membership == nullptr) return 128 + stop_signal;
   std::optional<int> stop_code;  // of ranks that were asked to stop, and have
@@ -169,11 +164,9 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
             own.layout->first_rank + own.nproc - 1, " of ", own.layout->world_size, " are this node's"));
     bool ended_from_outside = false;
     own.must_end = [&] {
-      launch::MustEnd must;
-      must.why = membership->ranks_must_end(last, &must.at_once);
-      must.lease_until_ns = membership->lease_until_ns();
-      ended_from_outside = ended_from_outside || !must.why.empty();
-      return must;
+      const launch::Membership::RanksEnd end = membership->ranks_must_end(last);
+      ended_from_outside = ended_from_outside || !end.why.empty();
+      return launch::MustEnd{end.why, end.at_once, end.for_a_peer, membership->lease_until_ns()};
     };
     const launch::NodeOutcome outcome = run_ranks(*membership, last, own, ended_from_outside);
     if (outcome.asked) stop_code = outcome.exit_code;
@@ -193,10 +186,47 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
       if (const auto earlier = membership->earlier()) options.earlier = earlier;
       membership.reset();
       options.self.id = new_id();  // it comes back as another node
+      options.timeout = std::min(options.timeout, options.patience);
       membership = join(options);
       if (membership == nullptr) return 128 + stop_signal;
       last = 0;  // its epochs are those of another node now
     }
+  }
+}
+
+// The etcd that this node runs for the others, or nothing where another one does.
+std::unique_ptr<launch::OwnEtcd> start_etcd(const apps::LaunchPlan& plan) {
+  const auto& at = plan.elastic->own_etcd;
+  if (!at || !rendezvous::is_this_machine(at->host)) return nullptr;
+  return launch::OwnEtcd::start(at->host, at->port);
+}
+
+}  // namespace
+
+int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
+  launch::Membership::Options options = options_of(plan);
+  // Made before the lease: whoever is stopped gives it back. The launcher has a watch of its own meanwhile.
+  launch::SignalWatch signals;
+  int stop_signal = 0;
+  options.stop_asked = [&] {
+    while (const auto signal = signals.next()) {
+      if (*signal == SIGTSTP) signals.stop_here();
+      if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGHUP) stop_signal = *signal;
+    }
+    return stop_signal != 0;
+  };
+  const auto etcd = start_etcd(plan);
+  const auto serve_others = [&] {
+    stop_signal = 0;  // a further one is for this
+    if (etcd) etcd->serve_until_left(options.run, options.stop_asked, say);
+  };
+  try {
+    const int code = take_part_in_run(plan, spec, options, stop_signal);
+    serve_others();
+    return code;
+  } catch (const Error&) {
+    serve_others();
+    throw;
   }
 }
 

@@ -1,4 +1,4 @@
-// ps, logs and stop.
+// ps, logs, dash and stop.
 #include "lockstep/apps/commands/run_commands.h"
 
 #include <unistd.h>
@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <fstream>
 #include <utility>
 
 #include "commands.h"
@@ -13,6 +14,8 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/config/values.h"
+#include "lockstep/dash/page.h"
+#include "lockstep/dash/serve.h"
 #include "lockstep/launch/runs/file_end.h"
 #include "lockstep/launch/runs/find_runs.h"
 #include "lockstep/launch/runs/follow.h"
@@ -66,6 +69,22 @@ int logs(const Arguments& args) {
   launch::show_log(run, launch::log_of(run, options.rank),
                    {.follow = options.follow, .lines = options.lines, .out_fd = STDOUT_FILENO}, show, tell);
   if (lost) throw IoError("standard output: can't be written");
+  return 0;
+}
+
+int dash(const Arguments& args) {
+  apps::Command<apps::DashOptions> command;
+  if (const auto help = command.read(args)) return print(*help), 0;
+  const apps::DashOptions& options = command.options();
+  const std::string folder = launch::find_run(options.run, kRuns);
+  if (!options.out.empty()) {
+    std::ofstream file(options.out, std::ios::trunc);
+    file << dash::RunPage(folder).page(/*live=*/false) << std::flush;
+    if (!file) throw IoError("--out ", options.out, ": can't be written: ", errno_text(errno));
+    return 0;
+  }
+  dash::serve(folder, {.host = options.host, .port = options.port.value_or(0)},
+              [&](const std::string& url) { print(cat("dashboard of ", folder, ": ", url, "  (Ctrl-C ends it)\n")); });
   return 0;
 }
 

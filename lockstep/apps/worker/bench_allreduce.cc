@@ -184,7 +184,8 @@ struct Measured {
                              .interfaces = options.interfaces,
                              .timeout = std::chrono::seconds(options.timeout),
                              .timeout_name = "--timeout"};
-    const auto place = rendezvous::find_place({.parent = getppid()}, [](const char* name) { return env(name); });
+    const auto place =
+        rendezvous::find_place({.parent = rendezvous::launcher_pid()}, [](const char* name) { return env(name); });
     const bool both = options.backend == "auto" && place.size > 1 && place.local_size == place.size;
     world = init({.backend = both ? "gloo" : options.backend,
                   .interfaces = options.interfaces,

@@ -1,11 +1,13 @@
 // bench checkpoint: writing a checkpoint of a model and its AdamW, and loading it into a model and an optimizer that
-// are there, beside what writing and reading as many bytes takes by itself.
+// are there as `train --resume` does, or the weights alone as `train --load` does, beside what writing and reading as
+// many bytes takes by itself.
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -52,7 +54,8 @@ struct Trained {
                             {"optimizer", checkpoint::optimizer_to_dict(loop::to_values(optimizer->state_dict()))}};
   }
   void load(const std::string& file) {
-    const checkpoint::Value root = checkpoint::open_checkpoint(file, {.takes_optimizers = true});
+    const checkpoint::Value root =
+        checkpoint::open_checkpoint(file, {.takes_optimizers = true, .checks_on_the_way = optimizer == nullptr});
     const checkpoint::ValueView view(root, file);
     checkpoint::load_state_dict(*net, view["model"].dict(), {.file = file});
     if (optimizer)
@@ -112,6 +115,8 @@ double seconds_of(const std::function<void()>& act) {
 // What the process has at most from here on is counted anew.
 void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
+double two_digits(double share) { return std::round(share * 100) / 100; }
+
 }  // namespace
 
 int bench_checkpoint(const BenchOptions& options) {
@@ -119,42 +124,57 @@ int bench_checkpoint(const BenchOptions& options) {
   const Scratch file(asked.folder, "pt");
   Trained from(asked);
   from.step();
+  checkpoint::write_pt(from.value(), file.path);
+  const auto bytes = std::filesystem::file_size(file.path);
   std::vector<double> written, plainly, read, loaded, peaks;
   for (int round = 0; round < asked.rounds; ++round) {
-    written.push_back(seconds_of([&] { checkpoint::write_pt(from.value(), file.path); }));
-    {
-      const Scratch plain(asked.folder, "plain");
-      plainly.push_back(seconds_of([&] { write_through(plain.path, std::filesystem::file_size(file.path)); }));
-    }
-    if (asked.cold) forget(file.path);
-    read.push_back(seconds_of([&] { read_through(file.path); }));
     Trained to(asked);
-    if (asked.cold) forget(file.path);
-    reset_peak();
-    const double before = resident_mb();
-    loaded.push_back(seconds_of([&] { to.load(file.path); }));
-    peaks.push_back(peak_mb() - before);
+    const auto write = [&] { written.push_back(seconds_of([&] { checkpoint::write_pt(from.value(), file.path); })); };
+    const auto write_plainly = [&] {
+      const Scratch plain(asked.folder, "plain");
+      plainly.push_back(seconds_of([&] { write_through(plain.path, bytes); }));
+    };
+    const auto load = [&] {
+      if (asked.cold) forget(file.path);
+      reset_peak();
+      const double before = resident_mb();
+      loaded.push_back(seconds_of([&] { to.load(file.path); }));
+      peaks.push_back(peak_mb() - before);
+    };
+    const auto read_plainly = [&] {
+      if (asked.cold) forget(file.path);
+      read.push_back(seconds_of([&] { read_through(file.path); }));
+    };
+    // Each comes first in turn, because some disks lend speed for a while, and the second has less of it.
+    if (round % 2 == 0) write(), write_plainly(), load(), read_plainly();
+    if (round % 2 == 1) write_plainly(), write(), read_plainly(), load();
     if (checkpoint::weights_sha256(*to.net) != checkpoint::weights_sha256(*from.net)) {
       throw BugError("bench checkpoint: other weights were loaded than written");
     }
   }
-  const auto bytes = std::filesystem::file_size(file.path);
+  std::vector<double> of_read, of_write;  // what we reach of the plain rates, round by round
+  for (size_t i = 0; i < read.size(); ++i) {
+    of_read.push_back(read[i] / loaded[i]);
+    of_write.push_back(plainly[i] / written[i]);
+  }
   const nlohmann::ordered_json found = {{"bytes", bytes},
                                         {"cold", asked.cold},
                                         {"write_seconds", median(written)},
                                         {"plain_write_seconds", median(plainly)},
                                         {"read_seconds", median(read)},
                                         {"load_seconds", median(loaded)},
+                                        {"write_of_plain", two_digits(median(of_write))},
+                                        {"load_of_read", two_digits(median(of_read))},
                                         {"load_peak_mb", *std::max_element(peaks.begin(), peaks.end())}};
   const auto rate = [&](const char* what) {
     return cat(static_cast<int64_t>(static_cast<double>(bytes) / 1e6 / found[what].get<double>()), " MB/s");
   };
   print(options.json
             ? found.dump() + '\n'
-            : cat(human_bytes(bytes), ": written at ", rate("write_seconds"), ", loaded at ", rate("load_seconds"),
-                  " with at most ", static_cast<int64_t>(found["load_peak_mb"].get<double>()),
-                  " MB more memory; a plain file of as many bytes is written at ", rate("plain_write_seconds"),
-                  ", read at ", rate("read_seconds"), '\n'));
+            : cat(human_bytes(bytes), ": written at ", rate("write_seconds"), ", ", found["write_of_plain"].dump(),
+                  " of the ", rate("plain_write_seconds"), " of a plain file; loaded at ", rate("load_seconds"), ", ",
+                  found["load_of_read"].dump(), " of the ", rate("read_seconds"), " of reading it, with at most ",
+                  static_cast<int64_t>(found["load_peak_mb"].get<double>()), " MB more memory\n"));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -193,55 +194,74 @@ class PipelineForm final : public Form {
   double sent_ = 0;
 };
 
-// AlexNet, whose two wide Linear layers are divided; all ranks compute its convolutions.
+// The Linear layers at a network's end, divided; all ranks compute what comes before. AlexNet's two wide ones are a
+// pair that communicates once a pass; a network's only one is divided by its outputs, which are joined.
 class TensorForm final : public Form {
  public:
   TensorForm(const BenchOptions& options, const std::shared_ptr<World>& world)
       : net_(network_of(options)), ranks_(world->size()) {
-    if (options.model != "alexnet") {
-      throw ConfigError("--form tensor: is of alexnet, whose Linear layers have most of its weights");
-    }
     layers_ = net_.layers();
-    comm::Communicator& comm = world->communicator();
-    const auto linear = [this](size_t from_end) {
-      const auto& module = layers_[layers_.size() - from_end].modules[0];
-      return torch::nn::Linear(std::dynamic_pointer_cast<torch::nn::LinearImpl>(module));
-    };
-    wide_ = parallel::tensor::ColumnParallelLinear(linear(3), comm);
-    narrow_ = parallel::tensor::RowParallelLinear(linear(2), comm);
-    last_ = linear(1);
-    layers_.resize(layers_.size() - 3);
-    Tensors parameters;
-    for (const auto& layer : layers_) {
-      for (const auto& each : layer.modules[0]->parameters()) parameters.push_back(each);
+    std::vector<torch::nn::Linear> linears;  // the last one first
+    while (const auto linear = std::dynamic_pointer_cast<torch::nn::LinearImpl>(layers_.back().modules[0])) {
+      linears.emplace_back(linear);
+      layers_.pop_back();
     }
-    for (const Tensors& more : {wide_->parameters(), narrow_->parameters(), last_->parameters()}) {
-      parameters.insert(parameters.end(), more.begin(), more.end());
+    if (linears.empty()) throw ConfigError("--form tensor: ", options.model, " ends with no Linear layer");
+    if (linears.size() != 1 && linears.size() != 3) {
+      throw BugError("--form tensor divides one Linear layer, or two of three");
+    }
+    for (const auto& layer : layers_) {
+      for (const auto& module : layer.modules) add(module->parameters());
+    }
+    in_features_ = linears.back()->options.in_features();
+    comm::Communicator& comm = world->communicator();
+    if (linears.size() == 1) {
+      joined_ = parallel::tensor::ColumnParallelLinear(linears[0], comm, /*join=*/true);
+      add(joined_->parameters());
+    } else {
+      wide_ = parallel::tensor::ColumnParallelLinear(linears[2], comm);
+      narrow_ = parallel::tensor::RowParallelLinear(linears[1], comm);
+      last_ = linears[0];
+      for (const Tensors& more : {wide_->parameters(), narrow_->parameters(), last_->parameters()}) add(more);
     }
     net_.module.reset();
     net_.forward = nullptr;
     net_.layers = nullptr;
-    parameters_ = parameters;
-    optimizer_ = sgd_of(parameters);
+    optimizer_ = sgd_of(parameters_);
   }
   void step() override {
     for (const at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
-    at::Tensor x = nn::run(layers_, net_.images);
-    if (x.size(2) != 6) x = at::adaptive_avg_pool2d(x, {6, 6});
-    x = at::dropout(x.flatten(1), 0.5, false);
-    const at::Tensor hidden = narrow_->forward(at::relu(wide_->forward(x)));
-    // A sum over ranks of the outputs, and in backward one of the inputs' gradients.
-    sent_ += bytes_of_sum(static_cast<double>(hidden.nbytes() + x.nbytes()), ranks_);
-    loss_of(last_->forward(at::relu(hidden)), net_.labels).backward();
+    loss_of(scores(), net_.labels).backward();
     optimizer_->update({});
   }
   double bytes() const override { return sent_; }
 
  private:
+  void add(const Tensors& parameters) { parameters_.insert(parameters_.end(), parameters.begin(), parameters.end()); }
+
+  at::Tensor scores() {
+    at::Tensor x = nn::run(layers_, net_.images);
+    const auto side = std::llround(std::sqrt(static_cast<double>(in_features_) / static_cast<double>(x.size(1))));
+    if (x.size(2) != side) x = at::adaptive_avg_pool2d(x, {side, side});
+    x = x.flatten(1);
+    // In backward a sum over ranks of the inputs' gradients. Forward each rank's part of the outputs goes to all, or
+    // the outputs are added up.
+    if (joined_) {
+      const at::Tensor out = joined_->forward(x);
+      sent_ += bytes_of_sum(static_cast<double>(x.nbytes()), ranks_) +
+               static_cast<double>(out.nbytes()) * (ranks_ - 1) / ranks_;
+      return out;
+    }
+    const at::Tensor hidden = narrow_->forward(at::relu(wide_->forward(at::dropout(x, 0.5, false))));
+    sent_ += bytes_of_sum(static_cast<double>(hidden.nbytes() + x.nbytes()), ranks_);
+    return last_->forward(at::relu(hidden));
+  }
+
   BenchNetwork net_;
   int ranks_;
   std::vector<nn::Layer> layers_;
-  parallel::tensor::ColumnParallelLinear wide_{nullptr};
+  int64_t in_features_ = 0;
+  parallel::tensor::ColumnParallelLinear wide_{nullptr}, joined_{nullptr};
   parallel::tensor::RowParallelLinear narrow_{nullptr};
   torch::nn::Linear last_{nullptr};
   Tensors parameters_;

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "commands.h"
@@ -44,6 +46,17 @@ torch::nn::Sequential make_net(const apps::BenchPipelineOptions& asked, int stag
     net->push_back(torch::nn::ReLU());
   }
   return net;
+}
+
+// Computes a stage. Where layers have a time by the clock, as on devices of their own, it sleeps for them, forward and
+// backward.
+at::Tensor compute(torch::nn::Sequential& stage, const at::Tensor& inputs, double layer_ms) {
+  at::Tensor outputs = stage->forward(inputs);
+  if (layer_ms == 0) return outputs;
+  const std::chrono::duration<double, std::milli> asleep(layer_ms * static_cast<double>(stage->size() / 2));
+  std::this_thread::sleep_for(asleep);
+  outputs.register_hook([asleep](const at::Tensor&) { std::this_thread::sleep_for(2 * asleep); });
+  return outputs;
 }
 
 double idle_of(const PipelineResult& result) {
@@ -94,7 +107,7 @@ class PipelineBench {
     const auto optimizer = optim::make_optimizer("sgd", stage->parameters(), {{"lr", 1e-3}});
     size_t kept = 0;  // bytes of tensors after a forward, at most
     const auto forward = [&](const Tensors& inputs) {
-      Tensors outputs{stage->forward(inputs[0])};
+      Tensors outputs{compute(stage, inputs[0], asked_.layer_ms)};
       kept = std::max(kept, world_->pool().stats().in_use);
       return outputs;
     };

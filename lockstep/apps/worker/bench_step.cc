@@ -23,6 +23,7 @@
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/train/auto_amp.h"
+#include "lockstep/train/copy_stream.h"
 #include "lockstep/train/device.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/world/seeds.h"
@@ -133,6 +134,21 @@ class Bench {
     return graph->refusal().empty() ? "never recorded" : graph->refusal();
   }
 
+  // The seconds for which a step's batch is on its way from pinned memory to a GPU, with nothing beside it.
+  double copy_seconds() const {
+    constexpr int kCopies = 20;
+    const auto stream = train::copy_stream(device_.device());
+    const at::Tensor images = stream->pinned(net_.images.cpu()), labels = stream->pinned(net_.labels.cpu());
+    std::vector<double> times;
+    for (int i = 0; i < kCopies; ++i) {
+      const Stopwatch watch;
+      stream->run([&] { stream->copy(images), stream->copy(labels); });
+      stream->record()->host_waits();
+      times.push_back(watch.seconds());
+    }
+    return median(times);
+  }
+
   double waited_seconds() const { return feed_ ? feed_->waited_seconds() : 0; }  // for data, in all steps so far
 
   int64_t parameters() const {
@@ -228,7 +244,8 @@ std::string text_of(const nlohmann::ordered_json& result) {
           " ranks: ", result["step_ms"].get<double>(), " ms a step, ", result["images_per_second"].get<double>(),
           " images/s, ", std::lround(result["pss_mb_all"].get<double>()), " MB of memory (PSS) together");
   if (result.contains("device_peak_mb_all")) {
-    text += cat(", at most ", std::lround(result["device_peak_mb_all"].get<double>()), " MB on the GPU");
+    text += cat(", at most ", std::lround(result["device_peak_mb_all"].get<double>()),
+                " MB on the GPU, a batch on its way there for ", result["host_to_device_ms"].get<double>(), " ms");
   }
   if (result.contains("overhead")) {
     text += cat(", ", result["overhead"].get<double>(), " times a step without communication");
@@ -279,7 +296,10 @@ int bench_step(const BenchOptions& options) {
                                    {"cpu_cores_a_process", busy},
                                    {"pss_mb_all", memory},
                                    {"peak_mb_all", peak}};
-  if (!bench.device().is_cpu()) result["device_peak_mb_all"] = over_ranks(device_peak, comm::ReduceOp::kSum, comm);
+  if (!bench.device().is_cpu()) {
+    result["device_peak_mb_all"] = over_ranks(device_peak, comm::ReduceOp::kSum, comm);
+    result["host_to_device_ms"] = bench.copy_seconds() * 1e3;
+  }
   if (!options.loading.path.empty()) result["wait_ms"] = wait_ms;
   if (options.graph) result["no_graph"] = bench.no_graph();
   if (options.overhead) {

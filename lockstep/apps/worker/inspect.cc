@@ -15,7 +15,8 @@ int inspect(const Arguments& args) {
   if (const auto help = command.read(args)) return print(*help), 0;
   const apps::InspectOptions& options = command.options();
   config::require_there("inspect", options.file);
-  const auto [file, warnings] = train::find_any_checkpoint("inspect", options.file);
+  const auto [file, warnings] =
+      train::find_any_checkpoint("inspect", options.file, {.ignore_unknown = options.ignore_unknown});
   for (const auto& warning : warnings) Logger::from_environment("").warning(warning);
   const checkpoint::Value value = checkpoint::read_checkpoint(file, {.ignore_unknown = options.ignore_unknown});
   const checkpoint::PathChoice only(options.only);

@@ -1,5 +1,4 @@
 // lockstep-worker: one rank. The front starts it, or torchrun, mpirun, srun.
-#include <signal.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -46,7 +45,7 @@ int run(const Arguments& words) {
 
 int main(int argc, char** argv) {
   using namespace lockstep;
-  write_stack_on(SIGUSR2);  // our launcher asks so where a rank stands still
+  write_stack_for_launcher();
   // Without the teardown of libtorch, which frees for a tenth of a second what the kernel frees at once.
   _exit(run_main([&] { return worker::run({argv + 1, argv + argc}); }));
 }

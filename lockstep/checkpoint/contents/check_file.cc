@@ -33,7 +33,7 @@ CheckedFile check_file(const std::string& path) {
     }
   }
   for_each_leaf(open_checkpoint(path), [&](const std::string&, const Value& leaf) {
-    ++(leaf.get_if<at::Tensor>() != nullptr ? checked.tensors : checked.values);
+    ++(leaf.is_tensor() ? checked.tensors : checked.values);
   });
   return checked;
 }

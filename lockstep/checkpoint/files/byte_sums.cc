@@ -7,6 +7,10 @@
 
 namespace lockstep::checkpoint {
 
+uint32_t joined_crc(uint32_t first, uint32_t second, uint64_t second_bytes) {
+  return static_cast<uint32_t>(crc32_combine64(first, second, static_cast<z_off64_t>(second_bytes)));
+}
+
 ByteSums::ByteSums(std::vector<ByteSum> sums) : sums_(std::move(sums)) {
   std::sort(sums_.begin(), sums_.end(), [](const ByteSum& a, const ByteSum& b) { return a.offset < b.offset; });
 }
@@ -18,7 +22,7 @@ std::optional<uint32_t> ByteSums::of(uint64_t offset, uint64_t bytes) const {
   const uint64_t end = offset + bytes;
   for (uint64_t at = offset; at < end; at += sum->bytes, ++sum) {
     if (sum == sums_.end() || sum->offset != at || sum->bytes == 0 || sum->bytes > end - at) return std::nullopt;
-    crc = static_cast<uint32_t>(crc32_combine64(crc, sum->crc, static_cast<z_off64_t>(sum->bytes)));
+    crc = joined_crc(crc, sum->crc, sum->bytes);
   }
   return crc;
 }

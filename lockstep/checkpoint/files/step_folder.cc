@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/sync_folder.h"
 #include "lockstep/checkpoint/files/atomic_file.h"
 
@@ -57,7 +58,10 @@ void StepFolder::make(int64_t step) const {
 }
 
 void StepFolder::mark_best(int64_t step) const {
-  if (!fs::exists(path_of(step))) throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
+  std::error_code error;
+  if (!fs::exists(path_of(step), error) && !error) {
+    throw BugError(path_of(step), ": called the best checkpoint, but was not saved");
+  }
   if (best() != step) link_atomically(step_file_name(step), folder_ + "/best.pt");
 }
 
@@ -94,9 +98,9 @@ bool StepFolder::is_linked(const StepFile& saved) const {
 // which is not writing now.
 void StepFolder::sweep(const std::string& prefix) const {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(temporary_name(kStepSuffix))) fs::remove(entry.path(), ignored);
+  for (const fs::path& path : entries_of(folder_)) {
+    const std::string name = path.filename().string();
+    if (name.starts_with(prefix) && name.ends_with(temporary_name(kStepSuffix))) fs::remove(path, ignored);
   }
 }
 

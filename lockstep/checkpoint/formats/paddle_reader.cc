@@ -50,7 +50,7 @@ Value converted(const Value& value) {
 }
 
 bool has_tensors(const Value& value) {
-  if (value.get_if<at::Tensor>() != nullptr) return true;
+  if (value.is_tensor()) return true;
   if (const auto* dict = value.get_if<Dict>()) {
     return std::any_of(dict->begin(), dict->end(), [](const auto& entry) { return has_tensors(entry.value); });
   }

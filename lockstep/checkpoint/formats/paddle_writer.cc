@@ -18,7 +18,7 @@ namespace {
 using namespace std::string_view_literals;
 
 bool holds_tensors(const Value& value) {
-  if (value.get_if<at::Tensor>() != nullptr) return true;
+  if (value.is_tensor()) return true;
   if (const auto* dict = value.get_if<Dict>()) {
     return std::any_of(dict->begin(), dict->end(), [](const auto& entry) { return holds_tensors(entry.value); });
   }
@@ -30,7 +30,7 @@ bool holds_tensors(const Value& value) {
 bool is_state_dict(const Dict& dict) {
   bool any = false;
   for (const auto& [key, value] : dict) {
-    const bool is_tensor = value.get_if<at::Tensor>() != nullptr;
+    const bool is_tensor = value.is_tensor();
     if (!is_tensor && holds_tensors(value)) return false;
     any |= is_tensor;
   }
@@ -41,7 +41,7 @@ bool is_state_dict(const Dict& dict) {
 Dict names_of(const Dict& state) {
   Dict names;
   for (const auto& [key, value] : state) {
-    if (value.get_if<at::Tensor>() != nullptr) names.set(key, key_text(key));
+    if (value.is_tensor()) names.set(key, key_text(key));
   }
   return names;
 }

@@ -53,7 +53,7 @@ Value read(const std::string& named, uint64_t largest_in_memory, const ReadOptio
     Value root = format.open(path, file, options);
     std::vector<const Value*> taken;
     if (options.takes_optimizers) find_optimizers(root, taken);
-    verify_stored(root, largest_in_memory, taken);
+    verify_stored(root, largest_in_memory, taken, options.checks_on_the_way);
     return root;
   }
   throw DataError(path, ": neither a checkpoint of torch.save, safetensors nor of Paddle: it starts with ",

@@ -16,8 +16,8 @@ Value read_checkpoint(const std::string& path, const ReadOptions& options = {});
 
 // Reads the tree, and only the small tensors of it into memory; of the others the elements remain in the file
 // (stored_tensor.h). They go to where they are wanted by load_state_dict(), by copy_elements(), and into memory by
-// ValueView::tensor(). All checksums have been compared, so that damage is found before anything is overwritten. Throws
-// as read_checkpoint() does.
+// ValueView::tensor(). All checksums have been compared, so that damage is found before anything is overwritten, unless
+// ReadOptions::checks_on_the_way. Throws as read_checkpoint() does.
 Value open_checkpoint(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace lockstep::checkpoint

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/checkpoint/formats/bounded_json.h"
 #include "lockstep/checkpoint/formats/byte_cursor.h"
 #include "lockstep/checkpoint/formats/printable.h"
@@ -115,7 +116,7 @@ void check_same(const std::string& path, const std::string& shard, const std::ve
     throw DataError(path, ": ", printable(name), ": ", printable(shard), " holds no such tensor");
   }
   size_t tensors = 0;
-  for (const auto& [key, value] : held) tensors += value.get_if<at::Tensor>() != nullptr;
+  for (const auto& [key, value] : held) tensors += value.is_tensor();
   if (tensors == listed.size()) return;
   throw DataError(path, ": ", printable(shard), " holds ", tensors, " tensors, and the index lists ", listed.size(),
                   " of it");
@@ -150,8 +151,8 @@ std::optional<std::string> find_safetensors(const std::string& folder) {
   const fs::path index = fs::path(folder) / kIndexName;
   if (fs::exists(index, error)) return index.string();
   std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == kSuffix) found.push_back(entry.path().string());
+  for (const fs::path& path : entries_of(folder)) {
+    if (path.extension() == kSuffix) found.push_back(path.string());
   }
   if (found.size() > 1) {
     throw DataError(folder, ": has ", found.size(), " .safetensors files and no ", kIndexName, "; name one of them");

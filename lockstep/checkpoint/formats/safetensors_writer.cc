@@ -122,8 +122,14 @@ void write_safetensors(const Dict& root, ByteSink& sink) {
 }
 
 void write_safetensors(const Dict& tensors, const std::string& path, const std::function<void()>& on_progress) {
-  write_atomically(
-      path, [&](ByteSink& sink) { write_safetensors(tensors, sink); }, on_progress);
+  const auto write = [&](ByteSink& sink) {
+    try {
+      write_safetensors(tensors, sink);
+    } catch (const ConfigError& error) {
+      throw ConfigError(path, " can't be written: ", error.what());
+    }
+  };
+  write_atomically(path, write, on_progress);
 }
 
 }  // namespace lockstep::checkpoint

@@ -1,5 +1,6 @@
-// The storages that a tree of values needs, and which of their bytes: tensors that share a storage also share it in the
-// file.
+// The storages that a tree of values needs, and which of their bytes: tensors that overlap share a storage in the file.
+// Those that only lie beside each other in one, as the buffers that a program has packed, have one each: a file does
+// not tell how a rank or a device lays out its memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,10 +23,10 @@ struct StoredView {
   int64_t offset = 0;
 };
 
-// Collects the storages of a tree's tensors in the order of their first use, and of each the window that the tensors
-// reach. A .pt file gives a storage one dtype, so tensors of different dtypes over one storage get a storage each. CPU
-// tensors are borrowed, not copied: the tree must outlive the plan unchanged. A tensor of the device meta stands for
-// one whose bytes come from elsewhere: it has a place, but no bytes().
+// Collects the storages of a tree's tensors in the order of their first use: the windows of memory that tensors reach
+// together. A .pt file gives a storage one dtype, so tensors of different dtypes over one storage get a storage each.
+// CPU tensors are borrowed, not copied: the tree must outlive the plan unchanged. A tensor of the device meta stands
+// for one whose bytes come from elsewhere: it has a place, but no bytes().
 class StoragePlan {
  public:
   // Throws BugError for a tensor that is undefined or not strided.
@@ -46,14 +48,21 @@ class StoragePlan {
   StoredView view(const at::Tensor& tensor) const;
 
  private:
-  using Identity = std::pair<const void*, at::ScalarType>;
-  void visit(const Value& value);
-  void add(const at::Tensor& tensor);
+  using Identity = std::pair<const void*, at::ScalarType>;  // of a storage in memory
+  struct Window {
+    int64_t begin = 0, end = 0;    // in elements
+    std::optional<size_t> number;  // index into storages()
+  };
+  static void collect(const Value& value, std::vector<at::Tensor>& tensors);
+  static Identity identity_of(const at::Tensor& tensor);
+  static void merge(std::vector<Window>& windows);
+  void add_window(const at::Tensor& tensor);
+  size_t window_of(const at::Tensor& tensor) const;
   const at::Tensor& on_cpu(const at::Tensor& tensor) const;
 
   std::vector<Storage> storages_;
-  std::map<Identity, size_t> numbers_;
-  std::map<const void*, at::Tensor> copies_;  // CPU copies of tensors that lie elsewhere, by their TensorImpl
+  std::map<Identity, std::vector<Window>> windows_;  // by their begins
+  std::map<const void*, at::Tensor> copies_;         // CPU copies of tensors that lie elsewhere, by their TensorImpl
 };
 
 }  // namespace lockstep::checkpoint

@@ -31,6 +31,18 @@ TEST(StoragePlan, KeepsOnlyTheWindowThatTensorsReach) {
   EXPECT_EQ(plan.view(b).offset, 4);
 }
 
+// As DistributedDataParallel packs buffers, in pipelines each rank others.
+TEST(StoragePlan, TensorsBesideEachOtherHaveStoragesOfTheirOwn) {
+  const at::Tensor packed = at::arange(20, at::kFloat);
+  const at::Tensor last = packed.slice(0, 12, 16), first = packed.slice(0, 0, 4), next = packed.slice(0, 4, 8);
+  const StoragePlan plan(List{last, first, next, packed.slice(0, 2, 4)});
+  ASSERT_EQ(plan.storages().size(), 3u);
+  const StoragePlan apart(List{last.clone(), first.clone(), next.clone()});
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(plan.storages()[i].bytes(), apart.storages()[i].bytes()) << i;
+  EXPECT_EQ(plan.view(packed.slice(0, 2, 4)).storage, 1u);
+  EXPECT_EQ(plan.view(packed.slice(0, 2, 4)).offset, 2);
+}
+
 TEST(StoragePlan, TensorsWithoutElementsTakeNothing) {
   const at::Tensor base = at::arange(10, at::kFloat);
   const at::Tensor empty = base.slice(0, 8, 8);

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fcntl.h>
-#include <libdeflate.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,25 +13,32 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
-#include "lockstep/base/in_order.h"
 #include "lockstep/checkpoint/formats/printable.h"
+#include "lockstep/checkpoint/formats/range_reader.h"
 #include "lockstep/checkpoint/formats/storage_source.h"
 #include "lockstep/checkpoint/formats/tensor_geometry.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr uint64_t kPart = 4u << 20;   // bytes that a thread reads at a time
-constexpr uint64_t kBlock = 1u << 20;  // bytes that are checked at a time: they are still in the cache then
-
-// A few: the kernel's copying is bound by memory, and other ranks may read at the same time.
-int threads() { return std::clamp(usable_cores(), 1, 4); }
+constexpr uint64_t kPage = 4096;  // of the system's copy of a file
 
 int64_t written_ns(const struct stat& file) {
   constexpr int64_t kSecond = 1'000'000'000;
   return file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec;
+}
+
+// Whether the system has none of some bytes of the file in memory.
+bool lies_on_disk(int fd, uint64_t bytes) {
+  constexpr uint64_t kSamples = 8;
+  for (uint64_t i = 0; i < kSamples; ++i) {
+    char byte = 0;
+    const iovec to{&byte, 1};
+    const auto offset = static_cast<off_t>(bytes / kSamples * i + bytes / kSamples / 2);
+    if (preadv2(fd, &to, 1, offset, RWF_NOWAIT) >= 0 || errno != EAGAIN) return false;
+  }
+  return true;
 }
 
 void release(void* context) { delete static_cast<StoredBytes*>(context); }
@@ -61,18 +68,23 @@ Place place_of(const at::Tensor& from, const StoredBytes& stored) {
   return {stored.offset + begin, static_cast<uint64_t>(element_end(geometry_of(from))) * size - begin};
 }
 
-// to.copy_(from) where the elements can't go straight to their place.
-void copy_through_memory(const at::Tensor& to, const at::Tensor& from, const StoredBytes& stored) {
-  const Place place = place_of(from, stored);
-  const c10::Storage memory = allocate_storage(static_cast<int64_t>(place.bytes));
-  stored.file->read(place.offset, memory.mutable_data(), place.bytes);
-  TensorGeometry geometry = geometry_of(from);
-  geometry.offset = 0;
-  to.copy_(tensor_over(memory, from.scalar_type(), geometry));
-}
-
 StoredBytes* bytes_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? stored_bytes(tensor.storage()) : nullptr;
+}
+
+// Whether the tensor has all bytes of its storage.
+bool has_all(const at::Tensor& tensor, const StoredBytes& stored) {
+  return tensor.numel() > 0 && place_of(tensor, stored).bytes == stored.bytes;
+}
+
+// Fills the floating-point destinations with NaN, for some of their numbers may be a file's and others their own.
+void make_useless(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) noexcept {
+  for (const auto& [to, from] : all) {
+    try {
+      if (to.is_floating_point() || to.is_complex()) to.fill_(std::numeric_limits<double>::quiet_NaN());
+    } catch (const std::exception&) {  // of a device, for example: what ended the copying is thrown
+    }
+  }
 }
 
 using Users = std::unordered_map<StoredBytes*, std::vector<at::Tensor>>;
@@ -96,31 +108,59 @@ void collect(const Value& value, Users& users) {
   }
 }
 
+// to.copy_(from) where the elements can't go straight to their place.
+void copy_through_memory(const at::Tensor& to, const at::Tensor& from, StoredBytes& stored) {
+  const Place place = place_of(from, stored);
+  const c10::Storage memory = allocate_storage(static_cast<int64_t>(place.bytes));
+  RangeReader reader;
+  reader.add(stored, place.offset, place.bytes, memory.mutable_data());
+  reader.run();
+  TensorGeometry geometry = geometry_of(from);
+  geometry.offset = 0;
+  to.copy_(tensor_over(memory, from.scalar_type(), geometry));
+}
+
+void copy_in_order(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
+  RangeReader reader;
+  std::unordered_set<const void*> written;  // the storages that the reader is to read into
+  const auto waits_for_reading = [&written](const at::Tensor& tensor) {
+    return tensor.has_storage() && written.contains(tensor.storage().unsafeGetStorageImpl());
+  };
+  for (const auto& [to, from] : all) {
+    StoredBytes* stored = bytes_of(from);
+    if (waits_for_reading(to) || waits_for_reading(from)) {
+      reader.run();
+      written.clear();
+    }
+    if (stored == nullptr) {
+      to.copy_(from);
+    } else if (stored->memory || !(stored->is_checked || has_all(from, *stored))) {
+      reader.run();  // it may be to read the storage that ends here
+      written.clear();
+      bring_into_memory(from);
+      to.copy_(from);
+    } else if (from.numel() > 0 && is_direct(to, from)) {
+      const Place place = place_of(from, *stored);
+      reader.add(*stored, place.offset, place.bytes, to.mutable_data_ptr());
+      written.insert(to.storage().unsafeGetStorageImpl());
+      to.unsafeGetTensorImpl()->bump_version();
+    } else if (from.numel() > 0) {
+      copy_through_memory(to, from, *stored);
+    }
+  }
+  reader.run();
+}
+
 }  // namespace
 
-// Reads storages block by block, and compares their checksums on the way. One thread.
-class CheckedRead {
- public:
-  // Without `memory` the bytes go nowhere.
-  void run(const StoredBytes& stored, void* memory) {
-    if (memory == nullptr && !stored.checksum) return;
-    if (memory == nullptr) scratch_.resize(kBlock);
-    uint32_t checksum = 0;
-    for (uint64_t done = 0; done < stored.bytes; done += kBlock) {
-      const uint64_t count = std::min(stored.bytes - done, kBlock);
-      char* const to = memory == nullptr ? scratch_.data() : static_cast<char*>(memory) + done;
-      read_at(stored.file->fd_.get(), stored.file->path(), stored.offset + done, to, count);
-      if (stored.checksum) checksum = libdeflate_crc32(checksum, to, count);
-    }
-    stored.file->check_unchanged();
-    if (!stored.checksum || checksum == *stored.checksum) return;
-    throw DataError(stored.file->path(), ": ", printable(stored.name),
-                    ": damaged (CRC error); use another copy of the file");
-  }
+void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
+  read_at(fd_.get(), path_, offset, memory, bytes);
+}
 
- private:
-  std::vector<char> scratch_;
-};
+void StoredBytes::compare(uint32_t sum) const {
+  if (!checksum || sum == *checksum) return;
+  throw DataError(file->path(), ": ", printable(name), ": damaged (CRC error); use another copy of the file");
+}
 
 StoredFile::StoredFile(std::string path, const InputFile& file)
     : path_(std::move(path)), fd_(fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)) {
@@ -128,6 +168,13 @@ StoredFile::StoredFile(std::string path, const InputFile& file)
   if (!fd_ || fstat(fd_.get(), &now) != 0) throw IoError(path_, ": can't be kept open: ", errno_text(errno));
   bytes_ = static_cast<uint64_t>(now.st_size);
   written_ns_ = written_ns(now);
+  was_on_disk_ = lies_on_disk(fd_.get(), bytes_);
+}
+
+void StoredFile::forget(uint64_t offset, uint64_t bytes) const {
+  if (!was_on_disk_) return;
+  const uint64_t begin = offset / kPage * kPage, end = (offset + bytes + kPage - 1) / kPage * kPage;
+  posix_fadvise(fd_.get(), static_cast<off_t>(begin), static_cast<off_t>(end - begin), POSIX_FADV_DONTNEED);
 }
 
 void StoredFile::check_unchanged() const {
@@ -137,35 +184,9 @@ void StoredFile::check_unchanged() const {
   throw DataError(path_, ": was written to while it was read; read it again");
 }
 
-void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
-  const Range range{this, offset, static_cast<char*>(memory), bytes};
-  read({&range, 1});
-}
-
-void StoredFile::read(std::span<const Range> ranges) {
-  std::vector<Range> parts;
-  for (const Range& range : ranges) {
-    for (uint64_t done = 0; done < range.bytes; done += kPart) {
-      parts.push_back({range.file, range.offset + done, range.memory + done, std::min(range.bytes - done, kPart)});
-    }
-  }
-  const auto read_part = [&](int64_t index) {
-    const Range& part = parts[static_cast<size_t>(index)];
-    read_at(part.file->fd_.get(), part.file->path_, part.offset, part.memory, part.bytes);
-    return true;
-  };
-  if (parts.size() < 2 || threads() == 1) {
-    for (int64_t i = 0; i < std::ssize(parts); ++i) read_part(i);
-  } else {
-    in_order<bool>(
-        std::ssize(parts), threads(), [&] { return read_part; },
-        [](int64_t, Outcome<bool> part) { std::move(part).get(); });
-  }
-  for (const Range& range : ranges) range.file->check_unchanged();
-}
-
 c10::Storage make_stored(StoredBytes bytes) {
   if (bytes.bytes == 0) throw BugError(bytes.name, ": an empty storage lies in no file");
+  if (!bytes.checksum) bytes.is_checked = true;
   const auto size = static_cast<int64_t>(bytes.bytes);
   auto* context = new StoredBytes(std::move(bytes));
   c10::DataPtr nowhere(nullptr, context, &release, c10::kCPU);
@@ -189,7 +210,9 @@ void bring_into_memory(const at::Tensor& tensor) {
   if (stored == nullptr) return;
   if (!stored->memory) {
     c10::Storage memory = allocate_storage(static_cast<int64_t>(stored->bytes));
-    CheckedRead().run(*stored, memory.mutable_data());
+    RangeReader reader;
+    reader.add(*stored, memory.mutable_data());
+    reader.run();
     stored->memory = std::move(memory);
   }
   tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(c10::Storage(*stored->memory));
@@ -199,32 +222,12 @@ void copy_elements(const at::Tensor& to, const at::Tensor& from) { copy_elements
 
 void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
   const at::NoGradGuard no_grad;
-  std::vector<StoredFile::Range> ranges;
-  std::unordered_set<const void*> written;  // the storages that `ranges` are read into
-  const auto waits_for_reading = [&written](const at::Tensor& tensor) {
-    return tensor.has_storage() && written.contains(tensor.storage().unsafeGetStorageImpl());
-  };
-  for (const auto& [to, from] : all) {
-    StoredBytes* stored = bytes_of(from);
-    if (waits_for_reading(to) || waits_for_reading(from)) {
-      StoredFile::read(std::exchange(ranges, {}));
-      written.clear();
-    }
-    if (stored == nullptr) {
-      to.copy_(from);
-    } else if (stored->memory) {
-      bring_into_memory(from);
-      to.copy_(from);
-    } else if (from.numel() > 0 && is_direct(to, from)) {
-      const Place place = place_of(from, *stored);
-      ranges.push_back({stored->file.get(), place.offset, static_cast<char*>(to.mutable_data_ptr()), place.bytes});
-      written.insert(to.storage().unsafeGetStorageImpl());
-      to.unsafeGetTensorImpl()->bump_version();
-    } else if (from.numel() > 0) {
-      copy_through_memory(to, from, *stored);
-    }
+  try {
+    copy_in_order(all);
+  } catch (...) {
+    make_useless(all);
+    throw;
   }
-  StoredFile::read(ranges);
 }
 
 void take_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
@@ -239,26 +242,39 @@ void take_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all) {
   copy_elements(others);
 }
 
-void verify_stored(const Value& root, uint64_t largest, const std::vector<const Value*>& wanted) {
+void verify_stored(const Value& root, uint64_t largest, const std::vector<const Value*>& wanted, bool on_the_way) {
   Users users, in_memory;
   collect(root, users);
   for (const Value* part : wanted) collect(*part, in_memory);
-  std::vector<StoredBytes*> all;
-  for (const auto& [stored, tensors] : users) all.push_back(stored);
-  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
-  const auto make_worker = [&] {
-    return [&all, &in_memory, largest, reader = CheckedRead()](int64_t index) mutable {
-      StoredBytes& stored = *all[static_cast<size_t>(index)];
-      if (stored.memory) return true;
-      std::optional<c10::Storage> memory;
-      if (stored.bytes <= largest || in_memory.contains(&stored))
-        memory = allocate_storage(static_cast<int64_t>(stored.bytes));
-      reader.run(stored, memory ? memory->mutable_data() : nullptr);
-      stored.memory = std::move(memory);
-      return true;
-    };
-  };
-  in_order<bool>(std::ssize(all), threads(), make_worker, [](int64_t, Outcome<bool> read) { std::move(read).get(); });
+  const auto remains = [&](StoredBytes* stored) { return stored->bytes > largest && !in_memory.contains(stored); };
+  std::vector<StoredBytes*> all, waiting;
+  for (const auto& [stored, tensors] : users) {
+    const bool can_wait = on_the_way && tensors.size() == 1 && has_all(tensors.front(), *stored);
+    if (!remains(stored) || !(stored->is_checked || can_wait)) all.push_back(stored);
+    if (can_wait && remains(stored)) waiting.push_back(stored);
+  }
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->file.get(), a->offset) < std::pair(b->file.get(), b->offset);
+  });
+  constexpr uint64_t kHeader = 512;  // of an entry, which has been read
+  for (const auto& [stored, tensors] : users)
+    stored->file->forget(stored->offset - std::min(stored->offset, kHeader), kHeader);
+  RangeReader reader;
+  std::vector<std::pair<StoredBytes*, c10::Storage>> read;
+  for (StoredBytes* stored : all) {
+    if (remains(stored)) {
+      reader.add(*stored, nullptr);
+    } else if (!stored->memory) {
+      read.emplace_back(stored, allocate_storage(static_cast<int64_t>(stored->bytes)));
+      reader.add(*stored, read.back().second.mutable_data());
+    }
+  }
+  reader.run();
+  for (auto& [stored, memory] : read) stored->memory = std::move(memory);
+  for (StoredBytes* stored : all) stored->is_checked = true;
+  for (const auto& [stored, memory] : read) {
+    if (!waiting.empty()) stored->file->forget(stored->offset, stored->bytes);
+  }
   for (StoredBytes* stored : all) {
     if (!stored->memory) continue;
     // The last of these tensors to leave the storage ends it, and `stored` with it.

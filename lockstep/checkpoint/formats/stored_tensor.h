@@ -12,7 +12,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,26 +30,21 @@ class StoredFile {
   StoredFile(std::string path, const InputFile& file);
 
   const std::string& path() const { return path_; }
-  // Reads [offset, offset + bytes), a large range by a few threads. Throws as read_at() does.
+  // Reads [offset, offset + bytes). Throws as read_at() does.
   void read(uint64_t offset, void* memory, uint64_t bytes) const;
-  // The same of several ranges, of any files.
-  struct Range {
-    const StoredFile* file;
-    uint64_t offset;
-    char* memory;
-    uint64_t bytes;
-  };
-  static void read(std::span<const Range> ranges);
-
- private:
-  friend class CheckedRead;
   // Throws DataError if somebody has written to the file since this was made.
   void check_unchanged() const;
+  // Lets the system's copy of the range go, unless much of the file was there before this was made. Single pages that
+  // are there make it read what is around them by single pages, too, which takes a fifth longer.
+  void forget(uint64_t offset, uint64_t bytes) const;
+  bool was_on_disk() const { return was_on_disk_; }  // alone, when this was made, as far as some samples tell
 
+ private:
   std::string path_;
   Descriptor fd_;
   uint64_t bytes_ = 0;
   int64_t written_ns_ = 0;  // when it was last written to
+  bool was_on_disk_ = false;
 };
 
 // Where a storage's bytes lie.
@@ -61,6 +55,10 @@ struct StoredBytes {
   uint64_t bytes = 0;                       // never 0
   std::optional<uint32_t> checksum = {};    // CRC-32 of the bytes, where the format has one
   std::optional<c10::Storage> memory = {};  // what the bytes were read into, once a tensor has asked for them
+  bool is_checked = false;                  // the checksum has been compared; else it is as the bytes are read
+
+  // Throws DataError if the bytes' CRC-32 is another than the checksum.
+  void compare(uint32_t sum) const;
 };
 
 // A storage without memory.
@@ -75,8 +73,8 @@ bool is_stored(const at::Tensor& tensor);
 void bring_into_memory(const at::Tensor& tensor);
 
 // to.copy_(from). Elements that are still in a file are read straight into `to`, if it is a dense CPU tensor of equal
-// dtype and strides; else through memory for this one tensor. They are those that were verified. Throws as
-// bring_into_memory() does.
+// dtype and strides; else through memory for this one tensor. Throws as bring_into_memory() does; the destinations of
+// floating-point numbers are NaN then, for a training that goes on from half of a file must not look like one.
 void copy_elements(const at::Tensor& to, const at::Tensor& from);
 // The same of pairs {to, from}, one after the other as it seems; a few threads share the reading.
 void copy_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all);
@@ -88,7 +86,9 @@ void take_elements(const std::vector<std::pair<at::Tensor, at::Tensor>>& all);
 constexpr uint64_t kEverything = std::numeric_limits<uint64_t>::max();
 
 // Brings the tree's storages of at most `largest` bytes into memory, and all of `wanted`, parts of the tree; compares
-// all checksums, by a few threads. Throws as bring_into_memory() does.
-void verify_stored(const Value& root, uint64_t largest, const std::vector<const Value*>& wanted = {});
+// all checksums, by a few threads. `on_the_way`: of storages that remain in the file and have one tensor, which has all
+// of their bytes, checksums are compared as the elements are read. Throws as bring_into_memory() does.
+void verify_stored(const Value& root, uint64_t largest, const std::vector<const Value*>& wanted = {},
+                   bool on_the_way = false);
 
 }  // namespace lockstep::checkpoint

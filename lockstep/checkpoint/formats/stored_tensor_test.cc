@@ -38,6 +38,16 @@ class StoredTensor : public testing::Test {
   Value value_;
 };
 
+// Turns a bit of the number 2,999,999, which is the last of the large tensor.
+void damage(const std::string& path) {
+  std::string content = read_file(path);
+  const float last = 2'999'999;
+  const size_t at = content.find(std::string(reinterpret_cast<const char*>(&last), sizeof last));
+  ASSERT_NE(at, std::string::npos);
+  content[at] = static_cast<char>(content[at] ^ 1);
+  write_file(path, content);
+}
+
 TEST_F(StoredTensor, HasAShapeAndNoMemory) {
   const at::Tensor tensor = opened("transposed");
   EXPECT_TRUE(is_stored(tensor));
@@ -168,16 +178,72 @@ TEST_F(StoredTensor, OutlivesTheFilesName) {
 }
 
 TEST_F(StoredTensor, DamageIsFoundWhenTheFileIsOpened) {
-  std::string content = read_file(path_);
-  const float last = 2'999'999;
-  const size_t at = content.find(std::string(reinterpret_cast<const char*>(&last), sizeof last));
-  ASSERT_NE(at, std::string::npos);
-  content[at] = static_cast<char>(content[at] ^ 1);
-  write_file(path_, content);
+  damage(path_);
   EXPECT_THAT(error_of<DataError>([&] { open_checkpoint(path_); }),
               HasSubstr("a.pt: archive/data/0: damaged (CRC error)"));
   EXPECT_THAT(error_of<DataError>([&] { read_checkpoint(path_); }),
               HasSubstr("a.pt: archive/data/0: damaged (CRC error)"));
+}
+
+class CheckedOnTheWay : public StoredTensor {
+ protected:
+  CheckedOnTheWay() {
+    write_pt(Dict{{"large", large_}, {"other", large_ + 0.5}, {"viewed", other_}, {"view", other_.t()}}, path_);
+  }
+  at::Tensor opened_quickly(const std::string& name) {
+    value_ = open_checkpoint(path_, {.checks_on_the_way = true});
+    return *value_.get_if<Dict>()->find(name)->get_if<at::Tensor>();
+  }
+  const at::Tensor other_ = large_ - 1e7;
+};
+
+TEST_F(CheckedOnTheWay, WholeFilesAreRead) {
+  for (const char* name : {"large", "other", "viewed", "view"}) {
+    opened("large");
+    const at::Tensor expected = ValueView(value_, "file")[name].tensor();
+    const at::Tensor stored = opened_quickly(name), to = at::zeros_like(expected), doubles = to.to(at::kDouble);
+    copy_elements({{to, stored}, {doubles, stored}});
+    EXPECT_TRUE(to.equal(expected)) << name;
+    EXPECT_TRUE(doubles.equal(expected.to(at::kDouble))) << name;
+    EXPECT_TRUE(is_stored(stored));
+    // A part of a tensor brings the whole of it, which alone can be compared.
+    const at::Tensor rows = stored.narrow(0, 10, 20), few = at::zeros_like(expected.narrow(0, 10, 20));
+    copy_elements(few, rows);
+    EXPECT_TRUE(few.equal(expected.narrow(0, 10, 20))) << name;
+    const at::Tensor again = opened_quickly(name);
+    value_ = Value();
+    copy_elements({{to.zero_(), again}, {few.zero_(), again.narrow(0, 10, 20)}, {doubles.zero_(), again}});
+    EXPECT_TRUE(to.equal(expected) && few.equal(expected.narrow(0, 10, 20)) && doubles.equal(to.to(at::kDouble)));
+    opened_quickly(name);
+    EXPECT_TRUE(ValueView(value_, "file")[name].tensor().equal(expected)) << name;
+  }
+}
+
+TEST_F(CheckedOnTheWay, DamageLeavesNoNumbersBehind) {
+  damage(path_);
+  const at::Tensor sound = at::zeros_like(large_), damaged = at::zeros_like(large_),
+                   converted = at::zeros(large_.sizes(), at::kDouble), counts = at::ones({3}, at::kLong);
+  const at::Tensor stored = opened_quickly("large"),
+                   other = *value_.get_if<Dict>()->find("other")->get_if<at::Tensor>();
+  const auto is_refused = [&](const std::vector<std::pair<at::Tensor, at::Tensor>>& pairs) {
+    EXPECT_THAT(error_of<DataError>([&] { copy_elements(pairs); }),
+                HasSubstr("a.pt: archive/data/0: damaged (CRC error); use another copy of the file"));
+    for (const auto& [to, from] : pairs) EXPECT_TRUE(!to.is_floating_point() || to.isnan().all().item<bool>());
+  };
+  is_refused({{counts, at::zeros({3}, at::kLong)}, {sound, other}, {damaged, stored}});
+  is_refused({{converted, stored}});
+  is_refused({{at::zeros({20, 1000}), stored.narrow(0, 10, 20)}});
+  EXPECT_THAT(error_of<DataError>([&] { bring_into_memory(stored); }), HasSubstr("damaged"));
+  EXPECT_THAT(error_of<DataError>([&] { verify_stored(value_, kEverything); }), HasSubstr("damaged"));
+  // What is not asked for is not read.
+  copy_elements(sound, other);
+  EXPECT_TRUE(sound.equal(large_ + 0.5));
+}
+
+TEST_F(CheckedOnTheWay, WhatSeveralTensorsShareIsComparedBefore) {
+  write_pt(Dict{{"large", large_}, {"transposed", large_.t()}}, path_);
+  damage(path_);
+  EXPECT_THAT(error_of<DataError>([&] { opened_quickly("large"); }), HasSubstr("damaged (CRC error)"));
 }
 
 TEST_F(StoredTensor, AFileThatIsCutMeanwhileIsAnError) {

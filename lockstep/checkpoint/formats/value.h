@@ -102,6 +102,7 @@ class Value {
 
   const Content& content() const { return content_; }
   bool is_none() const { return std::holds_alternative<std::monostate>(content_); }
+  bool is_tensor() const { return std::holds_alternative<at::Tensor>(content_); }
   // The content if it is a T (bool, int64_t, double, std::string, Bytes, at::Tensor, List, Tuple, Dict, Opaque), or
   // nullptr.
   template <typename T>

@@ -82,6 +82,16 @@ std::vector<Directory> find_directories(const std::string& path, const InputFile
   return all;
 }
 
+// A writer ends the file with one. Each that lies within the file would be read, by libzip too.
+void check_count(const std::string& path, const InputFile& file, const std::vector<Directory>& all) {
+  constexpr auto kMostByChance = 4;  // four letters of a tensor
+  const auto ends = std::ranges::count_if(all, [](const Directory& each) { return each.ends_the_file; });
+  const auto within = std::ranges::count_if(
+      all, [&](const Directory& each) { return each.bytes <= file.bytes && each.offset <= file.bytes - each.bytes; });
+  if (ends <= 1 && within <= kMostByChance) return;
+  throw DataError(path, ": a zip archive that ends with ", std::max(ends, within), " directories, of which it has one");
+}
+
 void charge(const std::string& path, const InputFile& file, const std::vector<Directory>& all, MemoryBudget& budget) {
   uint64_t entries = 0, bytes = 0;
   for (const Directory& directory : all) {
@@ -165,6 +175,7 @@ void check_entries(const std::string& path, const InputFile& file, const Directo
 
 void check_zip_directory(const std::string& path, const InputFile& file, MemoryBudget& budget) {
   const std::vector<Directory> directories = find_directories(path, file);
+  check_count(path, file, directories);
   charge(path, file, directories, budget);
   for (const Directory& directory : directories) {
     if (directory.ends_the_file) check_entries(path, file, directory);

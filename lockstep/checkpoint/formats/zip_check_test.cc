@@ -75,6 +75,18 @@ TEST_F(ZipCheck, EntriesAreSuchAsACheckpoints) {
   EXPECT_THAT(check(content), HasSubstr("its entry a/data/0 is a symbolic link"));
 }
 
+// Records that each would be read, one after the other.
+TEST_F(ZipCheck, OneDirectoryEndsTheFile) {
+  const std::string sound = archive(), end = sound.substr(sound.rfind("PK\5\6"));
+  EXPECT_EQ(check(sound + end), "no error") << "the first one does not say that something comes after it";
+  std::string two = sound + end;
+  two[sound.size() - 2] = static_cast<char>(end.size());  // as its comment
+  EXPECT_THAT(check(two), HasSubstr("a.pt: a zip archive that ends with 2 directories, of which it has one"));
+  std::string many = sound;
+  for (int i = 0; i < 5; ++i) many += end;
+  EXPECT_THAT(check(many), HasSubstr("ends with 6 directories"));
+}
+
 // A directory that says of itself what the file has no room for.
 TEST_F(ZipCheck, ADirectoryIsNotChargedForMoreThanTheFileHolds) {
   std::string content = archive();

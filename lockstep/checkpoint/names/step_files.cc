@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "lockstep/base/folder_entries.h"
+
 namespace lockstep::checkpoint {
 
 namespace fs = std::filesystem;
@@ -31,11 +33,8 @@ std::optional<int64_t> step_of_name(const std::string& name) {
 
 std::vector<StepFile> step_files_in(const std::string& folder) {
   std::vector<StepFile> found;
-  std::error_code error;
-  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
-    if (const auto step = step_of_name(each->path().filename().string())) {
-      found.push_back({*step, each->path().string()});
-    }
+  for (const fs::path& path : entries_of(folder)) {
+    if (const auto step = step_of_name(path.filename().string())) found.push_back({*step, path.string()});
   }
   std::sort(found.begin(), found.end(), [](const StepFile& a, const StepFile& b) { return a.step < b.step; });
   return found;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 #include <random>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
@@ -56,12 +58,24 @@ std::shared_ptr<Slots> Slots::inherited() {
   return std::make_shared<Slots>(static_cast<int>(*memory));
 }
 
-bool Slots::have_room(uint64_t file_bytes, const Logger& log) {
+bool Slots::have_room(uint64_t file_bytes, const Logger& log, uint64_t resident, uint64_t besides) {
   const uint64_t both = kCount * file_bytes;
-  if (available_memory() > both + both / 4) return true;
-  log.warning("checkpoints are waited for: two of them, ", human_bytes(both),
-              ", don't fit into the memory that is left");
+  if (available_memory() + resident > both + both / 4 + besides) return true;
+  log.warning("checkpoints are waited for: two of them, ", human_bytes(both + besides),
+              besides > 0 ? " with what is gathered" : "",
+              ", don't fit into the memory that is left; no snapshots are kept");
   return false;
+}
+
+uint64_t Slots::resident(uint64_t file_bytes) const {
+  uint64_t pages = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const std::span<char> own = room(i).first(std::min<size_t>(room(i).size(), file_bytes));
+    std::vector<unsigned char> there((own.size() + kPage - 1) / kPage);
+    if (mincore(own.data(), own.size(), there.data()) != 0) continue;
+    pages += static_cast<uint64_t>(std::ranges::count_if(there, [](unsigned char page) { return (page & 1) != 0; }));
+  }
+  return pages * kPage;
 }
 
 Slots::Slots(int memory) : mapping_(memory, 0, Mapping::OnFork::kLeaveOut) {

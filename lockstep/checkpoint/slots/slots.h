@@ -73,7 +73,11 @@ class Slots {
 
   // Whether two files of so many bytes fit into the memory that is left, and a quarter more, so that nothing else is
   // short of memory for them. Warns where they don't.
-  static bool have_room(uint64_t file_bytes, const Logger& log);
+  // `resident`: bytes that are there for them already, and so are none of what is left. `besides`: what a save takes
+  // beside them, as a state that is gathered.
+  static bool have_room(uint64_t file_bytes, const Logger& log, uint64_t resident = 0, uint64_t besides = 0);
+  // The bytes of memory that the slots take of what two files of so many bytes need: an earlier attempt's.
+  uint64_t resident(uint64_t file_bytes) const;
 
   // Maps the memory of create(), which stays the caller's. Throws IoError, and BugError for other memory.
   explicit Slots(int memory);

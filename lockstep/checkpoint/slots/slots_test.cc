@@ -101,6 +101,21 @@ TEST(Slots, OtherRanksBeginAnew) {
   EXPECT_EQ(of.slots.header().ranks.load(), 1U);
 }
 
+// Those of an attempt before are none of the memory that is left.
+TEST(Slots, CountThePagesThatAreThere) {
+  const TwoRanks of;
+  constexpr size_t kPage = 4096;
+  EXPECT_EQ(of.slots.resident(100 * kPage), 0u);
+  std::memset(of.slots.room(0).data(), 1, 8 * kPage);
+  std::memset(of.slots.room(1).data(), 1, 3 * kPage);
+  EXPECT_EQ(of.slots.resident(100 * kPage), 11 * kPage);
+  EXPECT_EQ(of.slots.resident(5 * kPage), 8 * kPage);
+  const Logger log = Logger::from_environment("");
+  EXPECT_FALSE(Slots::have_room(uint64_t{1} << 50, log));
+  EXPECT_TRUE(Slots::have_room(uint64_t{1} << 50, log, uint64_t{3} << 50));
+  EXPECT_FALSE(Slots::have_room(uint64_t{1} << 50, log, uint64_t{3} << 50, uint64_t{1} << 50));
+}
+
 TEST(Slots, KeepTheSumsOfOneFilling) {
   const TwoRanks of;
   const auto fill = [&](int64_t step, uint32_t crc) {

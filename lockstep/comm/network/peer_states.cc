@@ -135,6 +135,27 @@ size_t PeerStates::local(int rank) const {
   return static_cast<size_t>(table_.at(static_cast<size_t>(rank)).local_rank);
 }
 
+void PeerStates::tell_missed(const std::vector<int>& ranks) const {
+  for (const int rank : ranks) {
+    if (is_here(rank)) board_->ranks[local(self_)].miss(static_cast<int>(local(rank)));
+  }
+}
+
+uint32_t PeerStates::begin_block() const {
+  if (board_ == nullptr) return 0;
+  board_->ranks[local(self_)].blocked.fetch_add(1);
+  return board_->ranks[local(self_)].worlds.load();
+}
+
+void PeerStates::end_block(uint32_t world) const {
+  if (board_ == nullptr) return;
+  BoardRank& self = board_->ranks[local(self_)];
+  if (self.worlds.load() != world) return;  // a later init() has forgotten it
+  std::atomic<uint32_t>& blocked = self.blocked;
+  for (uint32_t count = blocked.load(); count > 0 && !blocked.compare_exchange_weak(count, count - 1);) {
+  }
+}
+
 std::string PeerStates::fate_here(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
     if (rank == self_ || !is_here(rank)) continue;
@@ -192,7 +213,7 @@ std::string PeerStates::called(int rank) const {
 std::string PeerStates::describe(const std::vector<int>& missing) const {
   constexpr size_t kMostTold = 8;
   if (missing.empty()) return "";
-  std::string text = cat(missing.size() == 1 ? " for rank " : " for ranks ", ranges(missing));
+  std::string text = cat(" for ", named_ranks(missing));
   for (size_t k = 0; k < std::min(missing.size(), kMostTold); ++k) {
     text += cat(k == 0 ? ": " : ", ", called(missing[k]), ' ', describe(missing[k]));
   }
@@ -212,8 +233,13 @@ std::string PeerStates::describe(int rank) const {
   if (peer.heartbeat.finished) return "has finished";
   if (peer.stopped) return "is stopped (SIGSTOP; kill -CONT lets it go on)";
   const double silent = seconds_since(peer.changed_ns);
-  if (silent < kSilentSeconds)
-    return cat("is alive", peer.heartbeat.doing.empty() ? "" : cat(", ", peer.heartbeat.doing));
+  if (silent < kSilentSeconds) {
+    const std::string& doing = peer.heartbeat.doing;
+    const auto& blocked = peer.heartbeat.blocked;
+    const bool waits = blocked && !blocked->ranks.empty();
+    return cat("is alive", doing.empty() ? "" : cat(", ", doing),
+               waits ? cat(", waits for ", named_ranks(blocked->ranks)) : "");
+  }
   return cat("has given no sign of life for ", silent, " s: stopped, or cut off");
 }
 

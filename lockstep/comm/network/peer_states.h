@@ -54,8 +54,8 @@ class PeerStates {
   // waits for this rank.
   void pass_on(int64_t progress_ns);
 
-  // A rank's state in words: "is alive, at step 12", "is stopped (SIGSTOP; …)", "has given no sign of life for 12 s:
-  // …". Any thread.
+  // A rank's state in words: "is alive, at step 12, waits for rank 3", "is stopped (SIGSTOP; …)", "has given no sign of
+  // life for 12 s: …". Any thread.
   std::string describe(int rank) const;
   std::string called(int rank) const;  // "rank 2 (b)", with its host
   // Missing ranks and their states: " for ranks 2-3: rank 2 (b) …, rank 3 (b) …"; "" for none. Any thread.
@@ -64,7 +64,13 @@ class PeerStates {
   // What this node's board tells of the first of these ranks that has ended by a fault of its own: "rank 1 (pid 812)
   // died", "rank 1 failed: …"; "" if it tells of none. Any thread.
   std::string fate_here(const std::vector<int>& ranks) const;
+  // Tells this node's board for which of its ranks this one gives up waiting. Any thread.
+  void tell_missed(const std::vector<int>& ranks) const;
   bool is_here(int rank) const;  // on this node, which has a board; any thread
+  // Tells the board that a thread of this rank's begins a wait, and that it has ended, with what begin_block() has
+  // returned: the world's number. Any thread.
+  uint32_t begin_block() const;
+  void end_block(uint32_t world) const;
 
  private:
   struct Peer {

@@ -39,9 +39,11 @@ std::shared_ptr<void> Watch::block(const WatchedCall& call) {
   const uint64_t id = state_->next_blocked++;
   state_->begun.add(call.own_channel(), call.number);
   state_->blocked.emplace(id, State::Blocked{call});
-  return {nullptr, [state = state_, id](void*) {
+  const uint32_t world = state_->peers.begin_block();
+  return {nullptr, [state = state_, id, world](void*) {
             const std::lock_guard at_end(state->mutex);
             state->blocked.erase(id);
+            state->peers.end_block(world);
           }};
 }
 
@@ -128,16 +130,21 @@ std::exception_ptr Watch::explain(uint64_t id, const MeshError& error) {
     }
     if (!fate.empty() && !state_->verdict) return state_->end_with(cat(at->second.call.text(), ": ", fate));
   }
+  // The timeout of one call ends this rank's others, too, which leave the explanation to it.
+  const bool is_aborted = error.cause() == MeshError::Cause::kAborted;
+  state_->explained += is_aborted ? 0 : 1;
   // The current round may have begun before this wait. A comparison takes two rounds: one posts, a later one reads.
   const uint64_t enough = state_->rounds + (error.cause() == MeshError::Cause::kTimeout ? 3 : 2);
   // Where calls differ, the verdict comes once all ranks have posted theirs, or a few rounds later.
   state_->news.wait_for(lock, 10 * state_->options.period, [&] {
     return state_->verdict || state_->store_failed || state_->is_cut_off() ||
-           (state_->rounds >= enough && !state_->differs);
+           (state_->rounds >= enough && !state_->differs && !(is_aborted && state_->explained > 0));
   });
+  state_->explained -= is_aborted ? 0 : 1;
   if (state_->verdict) return state_->verdict;
   const std::string text = state_->text_of(at->second, error);
-  return state_->end_with(text, /*tells=*/error.cause() != MeshError::Cause::kAborted);
+  if (error.cause() == MeshError::Cause::kTimeout) state_->peers.tell_missed(state_->missing_in(at->second, error));
+  return state_->end_with(text, /*tells=*/!is_aborted);
 }
 
 std::exception_ptr Watch::State::end_with(const std::string& text, bool tells) {
@@ -147,11 +154,14 @@ std::exception_ptr Watch::State::end_with(const std::string& text, bool tells) {
   return verdict;
 }
 
+std::vector<int> Watch::State::missing_in(const Wait& wait, const MeshError& error) const {
+  return wait.missing && !wait.missing->empty() ? *wait.missing : error.peers();
+}
+
 std::string Watch::State::text_of(const Wait& wait, const MeshError& error) const {
   const std::string begin = wait.call.text();
   if (error.cause() == MeshError::Cause::kTimeout) {
-    const auto missing = wait.missing && !wait.missing->empty() ? *wait.missing : error.peers();
-    return cat(begin, ": waited ", wait.seconds, " s", about(missing),
+    return cat(begin, ": waited ", wait.seconds, " s", about(missing_in(wait, error)),
                "; see what they were at in their logs, or raise ", options.timeout_name);
   }
   if (error.cause() == MeshError::Cause::kAborted) return begin + ": given up by this rank itself";

@@ -56,6 +56,7 @@ struct Watch::State {
   bool knows = false;          // whether this rank has the text of the DesyncError
   bool noted = false;          // whether the store has it that this rank knows
   bool all_know = false;       // on rank 0: whether all ranks do
+  int explained = 0;           // waits that have failed by themselves, and whose error is not known yet
   std::exception_ptr verdict;  // the error with which all waits end
   int64_t answered_ns = monotonic_ns();
   bool store_failed = false;
@@ -79,6 +80,7 @@ struct Watch::State {
   bool is_cut_off() const {
     return monotonic_ns() - answered_ns > 4 * std::chrono::nanoseconds(options.period).count();
   }
+  std::vector<int> missing_in(const Wait& wait, const MeshError& error) const;  // of a wait whose time has passed
   std::string text_of(const Wait& wait, const MeshError& error) const;
   // All waits end with this error of this rank's, which `tells` the other ranks of it.
   std::exception_ptr end_with(const std::string& text, bool tells = true);

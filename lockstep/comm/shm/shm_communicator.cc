@@ -155,7 +155,7 @@ void ShmCommunicator::wait_for_room(const Call& call) {
   const int64_t began_ns = node.running_ns();
   for (std::chrono::nanoseconds time = timeout; !node.wait_until(waiting, time); time = waiting.timeout / 10) {
     if (node.goes_on(waiting, began_ns)) continue;
-    throw CommError(node.timeout_text(waiting), "; ", ShmSegment::kRing, " calls are under way");
+    throw node.timed_out(waiting, cat("; ", ShmSegment::kRing, " calls are under way"));
   }
 }
 

@@ -228,7 +228,7 @@ std::string ShmNode::missing_text(const std::vector<int>& missing) const {
   std::vector<int> names;
   for (const int local_rank : missing) names.push_back(peers_.world_rank_of(local_rank));
   std::sort(names.begin(), names.end());
-  std::string text = cat(names.size() == 1 ? "rank " : "ranks ", ranges(names));
+  std::string text = named_ranks(names);
   for (size_t i = 0; i < missing.size(); ++i) text += cat(i == 0 ? ": " : ", ", peers_.describe(missing[i]));
   return text;
 }
@@ -240,10 +240,12 @@ void ShmNode::warn(const Waiting& waiting, double seconds) {
                     std::chrono::duration<double>(waiting.timeout).count(), " s (", options_.timeout_name, ')'));
 }
 
-std::string ShmNode::timeout_text(const Waiting& waiting) const {
-  return cat("rank ", peers_.world_rank_of(self()), ": ", waiting.what, ": waited ",
-             std::chrono::duration<double>(waiting.timeout).count(), " s for ", missing_text(waiting.missing()),
-             "; see their logs, or raise ", options_.timeout_name);
+CommError ShmNode::timed_out(const Waiting& waiting, const std::string& more) const {
+  const std::vector<int> missing = waiting.missing();
+  for (const int rank : missing) peers_.self().miss(rank);
+  return CommError("rank ", peers_.world_rank_of(self()), ": ", waiting.what, ": waited ",
+                   std::chrono::duration<double>(waiting.timeout).count(), " s for ", missing_text(missing),
+                   "; see their logs, or raise ", options_.timeout_name, more);
 }
 
 void ShmNode::abort(const std::string& reason, bool is_desync) noexcept {

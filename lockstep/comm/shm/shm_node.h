@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/base/node_memory.h"
 #include "lockstep/comm/memory/pool.h"
 #include "lockstep/comm/reduce.h"
@@ -127,8 +128,8 @@ class ShmNode {
   void check_given_up(const std::string& what) const;
   // The missing ranks and their states: "rank 2 (pid 811), which is alive, …" or "ranks 2-3: rank 2 (pid 811) is …, …".
   std::string missing_text(const std::vector<int>& missing) const;
-  // The text of the CommError for a wait whose time has passed.
-  std::string timeout_text(const Waiting& waiting) const;
+  // The error of a wait whose time has passed, which the board is told of. `more`: what its text ends with.
+  CommError timed_out(const Waiting& waiting, const std::string& more = "") const;
 
   // For this rank's reductions, one after the other.
   FoldScratch& scratch() { return scratch_; }

@@ -40,7 +40,7 @@ void ShmWork::check() {
   if (done_ || !error_.empty() || !node.check_is_due()) return;
   node.check_peers(waiting());
   if (!done_ && !node.goes_on(waiting(), begun_running_ns_)) {
-    throw CommError(node.timeout_text(waiting()));
+    throw node.timed_out(waiting());
   }
 }
 
@@ -63,7 +63,7 @@ void ShmWork::wait() {
   wait.blocked = [this] { return blocked(); };
   const int64_t began_ns = protocol_.node().running_ns();
   for (auto time = timeout_ + grace(); !wait_until(wait, time); time = timeout_ / 10) {
-    if (!protocol_.node().goes_on(wait, began_ns)) throw CommError(protocol_.node().timeout_text(wait));
+    if (!protocol_.node().goes_on(wait, began_ns)) throw protocol_.node().timed_out(wait);
   }
 }
 

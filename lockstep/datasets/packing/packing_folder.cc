@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/base/sync_folder.h"
 #include "lockstep/datasets/files/file_errors.h"
@@ -126,8 +127,8 @@ std::string PackingFolder::part(const std::string& name) const {
 
 std::string PackingFolder::finish() {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(packing_, ignored)) {
-    if (entry.is_directory(ignored)) sync(entry.path());
+  for (const fs::path& path : entries_of(packing_)) {
+    if (fs::is_directory(path, ignored)) sync(path);
   }
   sync(packing_);
   const bool replaces = replaces_ && is_there(out_);

@@ -127,6 +127,10 @@ PackedSample Recoder::operator()(int64_t index) {
   sample.name = source_.short_name_of(index);
   const bool anew = shrinks || !same;
   const Files turned = turned_otherwise(index);
+  if ((anew || turned.image) && whole_.image().has_alpha() && target != Codec::kPng) {
+    throw DataError(source_.name_of(index), ": its transparency has no place in ",
+                    target == Codec::kJpeg ? "a JPEG" : "raw pixels", "; pack it with --codec png, or as it is");
+  }
   if (anew || turned.image) {
     encode_image(target, sample);
   } else if (stored == Codec::kRaw) {

@@ -52,7 +52,7 @@ Picture stored(WholeSample& sample, int64_t index, const std::vector<uint32_t>& 
     to.reshape(from.size(), from.channels());
     for (int y = 0; y < from.height(); ++y) {
       for (int x = 0; x < from.width(); ++x) {
-        for (int c = 0; c < from.channels(); ++c) to.at(x, y)[c] = value_of(from.at(x, y)[c]);
+        for (int c = 0; c < from.step(); ++c) to.at(x, y)[c] = value_of(from.at(x, y)[c]);
       }
     }
     return to;

@@ -221,6 +221,15 @@ std::vector<uint32_t> known_values(const PartSurvey& train) {
   return fine ? train.mask_values() : std::vector<uint32_t>{};
 }
 
+// What `train unet` is to be told of images with alpha: --channels, as the first one has it.
+std::optional<int> channels_with_alpha(const ImageSource& images) {
+  std::vector<uint8_t> bytes;
+  image::Decoder decoder;
+  const image::ImageInfo& info =
+      open_encoded(decoder, images.read(images.first(), bytes), images.name_of(images.first()));
+  return info.alpha ? std::optional(info.with_alpha()) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<uint32_t> PartSurvey::mask_values() const {
@@ -231,13 +240,15 @@ std::vector<uint32_t> PartSurvey::mask_values() const {
 
 data::Splits open_for_training(const Survey& survey, const SurveyOptions& options, at::ScalarType dtype) {
   const Packed kind = survey.stored.kind;
+  const bool masks = kind == Packed::kMasks;
   const OpenOptions open{.path = options.data,
                          .images = options.images,
                          .size = options.size.value_or(usual_size(kind)),
                          .dtype = dtype,
                          .threads = options.workers.value_or(usable_cores()),
+                         .channels = masks ? channels_with_alpha(survey.stored.train()) : std::nullopt,
                          .mask_values = known_values(survey.parts.front())};
-  return kind == Packed::kMasks ? open_pairs(open) : open_images(open);
+  return masks ? open_pairs(open) : open_images(open);
 }
 
 std::optional<Survey> survey(const SurveyOptions& options, const SurveyCallbacks& callbacks) {

@@ -51,7 +51,7 @@ inline Pixels slice(const Pixels& from, const Rect& part) {
   to.reshape(part.size(), from.channels());
   for (int y = 0; y < part.height; ++y) {
     for (int x = 0; x < part.width; ++x) {
-      for (int c = 0; c < from.channels(); ++c) to.at(x, y)[c] = from.at(part.x + x, part.y + y)[c];
+      for (int c = 0; c < from.step(); ++c) to.at(x, y)[c] = from.at(part.x + x, part.y + y)[c];
     }
   }
   return to;

@@ -269,6 +269,12 @@ std::string broken(const EpochView& view) {
              ": ", failed->text);
 }
 
+bool broken_for_a_peer(const EpochView& view) {
+  const bool asked = std::ranges::any_of(view.outcomes, [](const NodeOutcome& each) { return each.asked; });
+  const NodeOutcome* const failed = failure(view);
+  return !asked && lost_nodes(view).empty() && failed != nullptr && failed->exit_code == CommError::kExitCode;
+}
+
 std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits) {
   if (!view.epoch) return first_epoch(view, limits);
   const Epoch& epoch = *view.epoch;

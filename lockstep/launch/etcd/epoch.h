@@ -74,6 +74,8 @@ struct EpochView {
 std::vector<Node> lost_nodes(const EpochView& view);
 // Why the ranks of the epoch can't go on, for people; empty: they can, or the epoch is over.
 std::string broken(const EpochView& view);
+// Whether these are ranks that have given up waiting for others, and no more is known.
+bool broken_for_a_peer(const EpochView& view);
 // What the eldest node is to write; nothing: all wait.
 std::optional<Epoch> next_epoch(const EpochView& view, const EpochLimits& limits);
 

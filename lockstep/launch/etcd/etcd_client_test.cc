@@ -222,7 +222,7 @@ TEST(Membership, NodesMeetTrainAndLeave) {
   const auto one = a.wait_after(0), two = b.wait_after(0);
   EXPECT_EQ(one->encode(), two->encode());
   EXPECT_EQ(one->nodes[0].id, "a") << "the eldest is first";
-  EXPECT_EQ(a.ranks_must_end(1), "");
+  EXPECT_EQ(a.ranks_must_end(1).why, "");
   a.tell(1, {});
   b.tell(1, {});
   for (Membership* each : {&a, &b}) EXPECT_TRUE(each->wait_after(1)->ended);
@@ -235,7 +235,7 @@ TEST(Membership, OthersGoOnWithoutOneThatIsGone) {
   std::optional<Membership> b(member(etcd, "b", limits));
   ASSERT_EQ(a.wait_after(0)->nodes.size(), 2U);
   b.reset();
-  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1).empty(); }));
+  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1).why.empty(); }));
   a.tell(1, {.exit_code = CommError::kExitCode, .stopped = true});
   const auto next = a.wait_after(1);
   EXPECT_EQ(next->nodes.size(), 1U);
@@ -249,7 +249,7 @@ TEST(Membership, ABrokenEpochIsEndedByAllOfItsNodes) {
   Membership a(member(etcd, "a", limits)), b(member(etcd, "b", limits));
   b.wait_after(0);
   b.tell(1, {.exit_code = 3, .text = "exited with code 3"});
-  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1).empty(); }));
+  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1).why.empty(); }));
   EXPECT_EQ(a.wait_after(0)->number, 1);
   a.tell(1, {.exit_code = CommError::kExitCode, .stopped = true});
   EXPECT_EQ(a.wait_after(1)->number, 2);
@@ -286,9 +286,8 @@ TEST(Membership, ANodeThatDoesNotReachEtcdStopsBeforeOthersActInItsPlace) {
   Membership a(member(etcd, "a", limits));
   a.wait_after(0);
   etcd.stop();
-  bool at_once = false;
-  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1, &at_once).empty(); }));
-  EXPECT_TRUE(at_once);
+  EXPECT_TRUE(eventually([&] { return !a.ranks_must_end(1).why.empty(); }));
+  EXPECT_TRUE(a.ranks_must_end(1).at_once);
   etcd.go_on();
   // etcd has ended the lease, or has heard of this node in time: then the run goes on.
   try {
@@ -334,7 +333,7 @@ TEST(Membership, AShortOutageIsNone) {
   std::this_thread::sleep_for(milliseconds(2500));
   etcd.go_on();
   std::this_thread::sleep_for(milliseconds(3000));
-  EXPECT_EQ(a.ranks_must_end(1), "");
+  EXPECT_EQ(a.ranks_must_end(1).why, "");
   a.tell(1, {});
   EXPECT_EQ(a.wait_after(1)->exit_code, 0);
 }

@@ -237,16 +237,14 @@ std::optional<Epoch> Membership::wait_after(int last) {
   }
 }
 
-std::string Membership::ranks_must_end(int epoch, bool* at_once) const {
-  if (at_once != nullptr) *at_once = false;
+Membership::RanksEnd Membership::ranks_must_end(int epoch) const {
   if (lost_ || boot_ns() >= lease_until_ns_) {
-    if (at_once != nullptr) *at_once = true;
-    return "etcd has not been reached in time, and others act in this node's place";
+    return {.why = "etcd has not been reached in time, and others act in this node's place", .at_once = true};
   }
   const std::lock_guard lock(mutex_);
-  if (!view_.epoch || view_.epoch->number < epoch) return "";
-  if (view_.epoch->number > epoch || view_.epoch->ended) return view_.epoch->why;
-  return broken(view_);
+  if (!view_.epoch || view_.epoch->number < epoch) return {};
+  if (view_.epoch->number > epoch || view_.epoch->ended) return {.why = view_.epoch->why};
+  return {.why = broken(view_), .for_a_peer = broken_for_a_peer(view_)};
 }
 
 void Membership::tell(int epoch, NodeOutcome outcome) {
@@ -255,7 +253,7 @@ void Membership::tell(int epoch, NodeOutcome outcome) {
   Stopwatch waited;
   std::string why;
   // Who is asked to stop waits no longer than the others do for this node.
-  while (waited.seconds() < (outcome.asked || options_.stop_asked() ? kLease : options_.timeout)) {
+  while (waited.seconds() < (outcome.asked || options_.stop_asked() ? kLease : options_.patience)) {
     try {
       if (boot_ns() < lease_until_ns_ && !lost_) register_self(client_);
       if (boot_ns() < lease_until_ns_ && !lost_) {

@@ -38,8 +38,9 @@ class Membership {
     EpochLimits limits;
     // Of a node that comes back under another id. Nothing: it has seen no epoch of its run before.
     std::optional<Earlier> earlier = {};
-    double timeout = 600;                                              // seconds that an epoch is waited for
-    std::function<std::vector<int>()> draw_ports = {};                 // as many as Node::ports wants
+    double timeout = 600;                               // seconds that an epoch is waited for
+    double patience = 600;                              // seconds that an etcd which no longer answers is waited for
+    std::function<std::vector<int>()> draw_ports = {};  // as many as Node::ports wants
     std::function<void(const std::string&)> say = [](const auto&) {};  // a line for people; on any thread
     std::function<bool()> stop_asked = [] { return false; };           // asked while an epoch is waited for, or etcd
   };
@@ -57,9 +58,13 @@ class Membership {
   // stop was asked for.
   std::optional<Epoch> wait_after(int last);
 
-  // Why this epoch's ranks must end now, for people; "": they may go on. `at_once`: the lease is lost, and nothing may
-  // be written any more.
-  std::string ranks_must_end(int epoch, bool* at_once = nullptr) const;
+  // Whether this epoch's ranks must end now.
+  struct RanksEnd {
+    std::string why = "";     // for people; "": they may go on
+    bool at_once = false;     // the lease is lost, and nothing may be written any more
+    bool for_a_peer = false;  // as broken_for_a_peer()
+  };
+  RanksEnd ranks_must_end(int epoch) const;
 
   // Whether the lease is lost: this node has left the run.
   bool lost() const { return lost_; }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/base/text.h"
 #include "lockstep/config/inputs.h"

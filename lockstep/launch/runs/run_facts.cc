@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/launch/runs/file_end.h"
 #include "lockstep/launch/runs_root.h"
@@ -122,7 +123,10 @@ LastSteps last_steps(std::string_view text) {
     samples += number_in(record, "samples_per_second").value_or(0) * took;
     seconds += took;
   }
-  if (seconds > 0) last.samples_per_second = samples / seconds;
+  if (seconds > 0) {
+    last.samples_per_second = samples / seconds;
+    last.seconds_a_step = seconds / static_cast<double>(records.size());
+  }
   return last;
 }
 

@@ -40,6 +40,7 @@ struct LastSteps {
   int64_t epoch = 0;
   std::optional<double> loss = {};                // of that step
   std::optional<double> samples_per_second = {};  // of the last twenty steps
+  std::optional<double> seconds_a_step = {};      // of these
 };
 
 // Reads the last records of a metrics.jsonl, of which `text` is the end; its first and last line may be cut off. Pure.

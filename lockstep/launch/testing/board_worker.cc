@@ -63,6 +63,17 @@ int save_while_a_peer_dies(Board& board, lockstep::BoardRank& me, size_t rank, c
   return miss_peer(board, me, 1);
 }
 
+// Rank 2 hangs. Rank 1 gives up waiting for it and takes a while to end; rank 0, which hears of it, ends at once.
+int give_up_in_turn(lockstep::BoardRank& me, size_t rank) {
+  me.beat();
+  while (rank == 2) pause();
+  if (rank == 1) {
+    usleep(200'000);
+    me.miss(2);
+  }
+  return fail(me, 69, rank == 1 ? "waited for rank 2" : "rank 1 gave up");
+}
+
 // Leaves a process behind that adopts orphans, with an orphan that has written its number to `file`.
 int leave_an_adopter(const std::string& file) {
   if (fork() == 0) {
@@ -108,5 +119,6 @@ int main(int argc, char** argv) {
   me.doing.set("fold of bucket 1/2 (fc.weight …)");
   board.saved.set("checkpoint step-000005.pt");
   board.first_step_ns.store(1);
+  if (mode == "late") return give_up_in_turn(me, rank);
   return rank == 1 ? fail(me, 70, "weights gone astray") : miss_peer(board, me, 1);
 }

@@ -4,13 +4,15 @@
 
 namespace lockstep::launch {
 
-int64_t StallWatch::patience_ns() const {
+int64_t StallWatch::long_steps_ns() const {
   if (step_ns_.empty()) return kFirstNs;
   std::vector<int64_t> sorted = step_ns_;
   const auto at = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) * 99 / 100);
   std::nth_element(sorted.begin(), at, sorted.end());
-  return std::max(kLeastNs, kSteps * *at);
+  return kSteps * *at;
 }
+
+int64_t StallWatch::patience_ns() const { return std::max(kLeastNs, long_steps_ns()); }
 
 // Several steps between two looks share the time.
 void StallWatch::note_steps(uint64_t step, int64_t at_ns, int64_t first_step_ns) {

@@ -32,6 +32,8 @@ class StallWatch {
   // All ranks have been stopped until now (Ctrl-Z).
   void resumed(int64_t now_ns) { floor_ns_ = now_ns; }
 
+  // kSteps times the 99th percentile of the last steps' times; kFirstNs before any is known.
+  int64_t long_steps_ns() const;
   // kFirstNs, then the larger of kLeastNs and kSteps times the 99th percentile of the last steps' times.
   int64_t patience_ns() const;
 

@@ -61,13 +61,27 @@ at::Tensor StaticGraph::rest(size_t parameter, size_t lane) {
 }
 
 void StaticGraph::finish(comm::Communicator& comm) {
-  if (!known_) learn(comm);
+  known_ ? check_complete() : learn(comm);
   known_ = true;
   if (std::find(usual_.begin(), usual_.end(), 0) == usual_.end()) return;
   const at::Tensor ranks = at::zeros({static_cast<int64_t>(used_.size())}, at::kDouble);
   std::copy(used_.begin(), used_.end(), ranks.mutable_data_ptr<double>());
   comm.fold({ranks}, {.label = "the gradients that a static graph keeps"})->wait();
   std::copy_n(ranks.const_data_ptr<double>(), used_.size(), used_.begin());
+}
+
+// A lane without any gradient had no samples. What is kept from before counts as one.
+void StaticGraph::check_complete() const {
+  for (size_t at = 0; at < lanes_.size(); ++at) {
+    const std::vector<size_t>& count = lanes_[at].count;
+    if (std::all_of(count.begin(), count.end(), [](size_t each) { return each == 0; })) continue;
+    for (size_t i = 0; i < count.size(); ++i) {
+      if (count[i] >= expected(i, at) || used_[i] > 0) continue;
+      throw ConfigError("static_graph: ", parameters_[i].name, " got ", count[i] > 0 ? cat(count[i]) : "no",
+                        count[i] > 1 ? " gradients" : " gradient", " where the first step had ", expected(i, at),
+                        "; leave static_graph out for a model whose graph changes, and set find_unused_parameters");
+    }
+  }
 }
 
 // The first step's counts, of all ranks.

@@ -23,6 +23,8 @@ class StaticGraph {
   // Takes a gradient of a lane. Returns the sum of the lane's once it is complete, which in the first step it never is;
   // else an undefined tensor. Throws ConfigError for one more than in the first step.
   at::Tensor add(size_t parameter, size_t lane, at::Tensor gradient);
+  // Counts a gradient of a lane that goes another way than through add().
+  void count(size_t parameter, size_t lane) { ++lane_at(lane).count[parameter]; }
   // Returns what add() has kept at the lane's end, and forgets it.
   at::Tensor rest(size_t parameter, size_t lane);
   // Whether the first step is over, and the lane has this many gradients of the parameter.
@@ -31,7 +33,8 @@ class StaticGraph {
   bool has(size_t parameter, size_t lane) const { return lane < lanes_.size() && lanes_[lane].count[parameter] > 0; }
   // Counts a use that is no gradient of this step: of one from before that is kept. Ranks may differ in it.
   void use(size_t parameter) { used_[parameter] = 1; }
-  // Ends the step. A collective, in the first one and where no rank had a gradient of some parameter in that.
+  // Ends the step. A collective, in the first one and where no rank had a gradient of some parameter in that. Throws
+  // ConfigError where a lane had fewer gradients than in the first step.
   void finish(comm::Communicator& comm);
   // After finish(): whether no lane of any rank had a gradient of the parameter in the first step, and no rank has
   // counted a use of it in this one.
@@ -45,6 +48,7 @@ class StaticGraph {
   };
   Lane& lane_at(size_t lane);
   void learn(comm::Communicator& comm);
+  void check_complete() const;
   size_t expected(size_t parameter, size_t lane) const;
 
   std::vector<NamedParameter> parameters_;

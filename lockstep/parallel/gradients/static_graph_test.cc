@@ -51,6 +51,26 @@ TEST_F(StaticGraphTest, OneMoreIsRefused) {
   EXPECT_THAT(refusal([&] { graph.add(2, 0, one); }), HasSubstr("never got a gradient where the first step had none"));
 }
 
+TEST_F(StaticGraphTest, OneLessIsRefused) {
+  count();
+  graph.begin_step();
+  graph.add(1, 0, one);
+  graph.add(1, 0, one);
+  EXPECT_THAT(refusal([&] { graph.finish(comm); }), HasSubstr("once got no gradient where the first step had 1"));
+  graph.begin_step();
+  graph.add(0, 0, one);
+  graph.add(1, 0, one);
+  EXPECT_THAT(refusal([&] { graph.finish(comm); }), HasSubstr("twice got 1 gradient where the first step had 2"));
+  graph.use(1);  // the other is kept from before
+  graph.finish(comm);
+}
+
+TEST_F(StaticGraphTest, AStepWithoutSamplesMayLackAll) {
+  count();
+  graph.begin_step();
+  graph.finish(comm);
+}
+
 TEST_F(StaticGraphTest, ALaneThatWasEmptyIsAsTheOthers) {
   count();
   graph.begin_step();

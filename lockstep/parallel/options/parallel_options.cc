@@ -61,6 +61,8 @@ void ParallelOptions::declare(config::OptionSet& options) {
   options.word("schedule-pp", "of a pipeline: order of its lanes", &schedule_pp, kTrajectory);
   options.number("replicas", "N", "of dp: copies of the network (default: by cores and lanes)", &replicas, 0,
                  kMaxLocalRanks, kTrajectory);
+  options.number("servers", "N", "of ps: processes that keep the weights (default: 1)", &servers, 0, kMaxLocalRanks,
+                 kNone);
 }
 
 void ParallelOptions::check_form() const {
@@ -72,7 +74,11 @@ void ParallelOptions::check_form() const {
   goes_with(stages > 0, "--stages", ParallelForm::kPipeline);
   goes_with(schedule_pp != PipelineSchedule::k1F1B, "--schedule-pp", ParallelForm::kPipeline);
   goes_with(replicas > 0, "--replicas", ParallelForm::kDp);
+  goes_with(servers > 0, "--servers", ParallelForm::kPs);
   goes_with(comm_dtype != CommType::kFp32, "--comm-dtype", ParallelForm::kDdp);
+  if (form == ParallelForm::kPs && shard_optimizer == ShardOptimizer::kOff) {
+    throw ConfigError("--shard-optimizer off: servers keep the optimizer's state; leave it out");
+  }
   if (form != ParallelForm::kPipeline) return;
   if (sync_bn) throw ConfigError("--sync-bn: a pipeline's lanes come one after the other; use --parallel ddp or dp");
   if (shard_optimizer == ShardOptimizer::kOff) {
@@ -81,13 +87,14 @@ void ParallelOptions::check_form() const {
 }
 
 int ParallelOptions::groups_of(int ranks) const {
-  if (form == ParallelForm::kDdp) return ranks;
+  if (form == ParallelForm::kDdp || form == ParallelForm::kPs) return ranks;
   if (form == ParallelForm::kDp) return 1;
   return stages == 0 ? 1 : ranks / stages;
 }
 
 bool ParallelOptions::fits(int ranks, int of_lanes) const {
   if (form == ParallelForm::kDp) return ranks == 1;
+  if (form == ParallelForm::kPs && servers > ranks) return false;
   if (form == ParallelForm::kPipeline && (ranks < 2 || stages == 1 || (stages > 1 && ranks % stages != 0)))
     return false;
   return of_lanes == 0 || lanes_fit(of_lanes, groups_of(ranks));
@@ -95,7 +102,11 @@ bool ParallelOptions::fits(int ranks, int of_lanes) const {
 
 void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
   if (fits(ranks, of_lanes)) return;
-  if (form == ParallelForm::kDdp) return check_lanes(ranks, of_lanes);
+  if (form == ParallelForm::kPs && servers > ranks) {
+    throw ConfigError("--servers ", servers, ": each is one of the processes of --nproc, and these are ", ranks,
+                      "; give --servers ", ranks, " or less");
+  }
+  if (form == ParallelForm::kDdp || form == ParallelForm::kPs) return check_lanes(ranks, of_lanes);
   if (form == ParallelForm::kDp) {
     throw ConfigError("--parallel dp: one process computes all replicas, and these are ", ranks,
                       "; give --nproc 1 on one node, and --replicas N");
@@ -114,6 +125,7 @@ void ParallelOptions::check_ranks(int ranks, int of_lanes) const {
 void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
   check_form();
   const int least = form == ParallelForm::kPipeline && stages == 0 ? 2 : std::max(stages, 1);
+  servers = form == ParallelForm::kPs ? std::max(servers, 1) : 0;
   if (machine.launched) {
     nproc = std::max(nproc, 1);
   } else if (nproc == kUnsaid && lanes == 0) {
@@ -126,7 +138,15 @@ void ParallelOptions::resolve(const Machine& machine, int recipe_lanes) {
     const bool fills_cores = nproc == kAuto && stages > 0;
     nproc = fills_cores ? std::max(least, std::min(machine.cores, kMaxLocalRanks) / least * least) : least;
   }
-  if (nproc <= kAuto) nproc = fitting_nproc(machine.cores / std::max(threads, 1), lanes);
+  if (nproc <= kAuto) {
+    nproc = fitting_nproc(machine.cores / std::max(threads, 1), lanes);
+    const int most = lanes > 0 ? lanes : servers;  // more servers than cores take turns
+    while (nproc < most && (nproc < servers || !fits(nproc, lanes))) ++nproc;
+    if (nproc > kMaxLocalRanks) {
+      throw ConfigError("--servers ", servers, " with --lanes ", lanes, " would take ", nproc, " processes, and ",
+                        kMaxLocalRanks, " is the most; give fewer servers, or lanes that they divide");
+    }
+  }
   if (min_nproc > 0 && lanes == 0) lanes = nproc;  // they stay where ranks go
   if (!machine.launched) check_ranks(nproc, lanes);
 }

@@ -10,12 +10,15 @@
 
 namespace lockstep::parallel {
 
-// What a step is divided into: the batch among processes, the batch among replicas of the network in one process, or
-// the network's layers among processes. docs/choosing.md says when each wins.
-enum class ParallelForm { kDdp, kDp, kPipeline };
+// What a step is divided into: the batch among processes, the batch among replicas of the network in one process, the
+// network's layers among processes, or the batch among processes of which some keep the weights (parameter servers).
+// docs/choosing.md says when each wins.
+enum class ParallelForm { kDdp, kDp, kPipeline, kPs };
 constexpr auto words(ParallelForm) {
-  return std::to_array<config::Word<ParallelForm>>(
-      {{ParallelForm::kDdp, "ddp"}, {ParallelForm::kDp, "dp"}, {ParallelForm::kPipeline, "pipeline"}});
+  return std::to_array<config::Word<ParallelForm>>({{ParallelForm::kDdp, "ddp"},
+                                                    {ParallelForm::kDp, "dp"},
+                                                    {ParallelForm::kPipeline, "pipeline"},
+                                                    {ParallelForm::kPs, "ps"}});
 }
 
 // The type that gradients are rounded to, at every node of the fold's tree and on the wire. Each addition is computed
@@ -53,6 +56,7 @@ struct ParallelOptions {
   int stages = 0;  // of a pipeline; 0: as many as ranks
   PipelineSchedule schedule_pp = PipelineSchedule::k1F1B;
   int replicas = 0;  // of dp; 0: as many as cores for their threads, and lanes
+  int servers = 0;   // of ps: so many of the processes keep the weights and the optimizer's state; 0: one
 
   void declare(config::OptionSet& options);
   // Replaces what nproc leaves open by a number: as many ranks as there are cores for their threads. A run that says
@@ -63,7 +67,7 @@ struct ParallelOptions {
   int fewer_than(int ranks) const;
   // Whether so many ranks can compute so many lanes in this form; 0 lanes: as many as ranks.
   bool fits(int ranks, int of_lanes) const;
-  // Returns how many groups of so many ranks divide the lanes: each rank with ddp, each pipeline, and one with dp.
+  // Returns how many groups of so many ranks divide the lanes: each rank with ddp and ps, each pipeline, one with dp.
   int groups_of(int ranks) const;
   // Throws ConfigError that says why, unless fits().
   void check_ranks(int ranks, int of_lanes) const;

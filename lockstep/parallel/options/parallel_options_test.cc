@@ -56,6 +56,24 @@ TEST(ParallelOptions, APipelinesRanksAreItsStages) {
   EXPECT_EQ(options.fewer_than(2), 0);
 }
 
+TEST(ParallelOptions, ServersAreAmongTheRanks) {
+  const config::GivenOption ps{"parallel", "ps"};
+  EXPECT_EQ(resolved({ps}, {.cores = 2}), (std::array{2, kRecipeLanes, 1})) << "ddp's ranks and lanes";
+  EXPECT_EQ(resolved({ps, {"servers", "3"}, {"nproc", "4"}}, {.cores = 1}), (std::array{4, 0, 0}));
+  EXPECT_EQ(resolved({ps, {"servers", "3"}}, {.cores = 2}), (std::array{4, kRecipeLanes, 1})) << "lanes fit no three";
+  EXPECT_EQ(resolved({ps, {"servers", "3"}, {"nproc", "auto"}}, {.cores = 2}), (std::array{3, 0, 0}));
+  EXPECT_THROW(resolved({ps, {"servers", "3"}, {"nproc", "2"}}, {.cores = 2}), ConfigError);
+  EXPECT_THROW(resolved({ps, {"servers", "60"}, {"lanes", "200"}}, {.cores = 2}), ConfigError) << "100 processes";
+  ParallelOptions options;
+  options.form = ParallelForm::kPs;
+  options.servers = 2;
+  options.lanes = 8;
+  options.min_nproc = 1;
+  EXPECT_EQ(options.fewer_than(8), 4);
+  EXPECT_EQ(options.fewer_than(4), 2);
+  EXPECT_EQ(options.fewer_than(2), 0) << "two servers are on two ranks";
+}
+
 TEST(ParallelOptions, ARangeOfRanksKeepsTheLanesOfTheMost) {
   ParallelOptions options;
   config::OptionSet rows;

@@ -66,12 +66,21 @@ Pipeline::Pipeline(std::shared_ptr<torch::nn::Module> stage, std::shared_ptr<Wor
       gradients_(*stage_),
       generators_(*stage_),
       link_(world_->communicator(), device_of(*stage_, options_.device)) {
+  say_role();
   if (!options_.replicas) return;
   comm::Communicator& replicas = options_.replicas->communicator();
   check_same_model(*stage_, {cat("stage ", world_->rank(), " of ", world_->size())}, replicas);
   broadcast_state(*stage_, replicas, 0);
   broadcast_masters(*stage_, replicas, 0);
   buffers_.emplace(*stage_);
+}
+
+// For the launcher's reports.
+void Pipeline::say_role() const {
+  const World* const replicas = options_.replicas.get();
+  const std::string of_several =
+      replicas != nullptr && replicas->size() > 1 ? cat(", pipeline ", replicas->rank(), " of ", replicas->size()) : "";
+  world_->self().role.set(cat("stage ", world_->rank(), " of ", world_->size(), of_several));
 }
 
 PipelineResult Pipeline::run(const PipelineStep& step, const InputOf& input_of, const LossOf& loss_of,
@@ -109,6 +118,7 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
     Pass pass{step, input_of, loss_of, scale, loss_scale};
     pass.samples = sum_of_samples(step);
     pass.held.resize(step.samples.size());
+    used_inputs_.begin();
     link_.begin(step.number, micro_batches, loss_scale);
     PipelineResult result{.loss_scale = loss_scale, .loss_id = scale.loss_id, .run = next_run()};
     int held = 0;
@@ -119,6 +129,7 @@ PipelineResult Pipeline::run_with(const PipelineStep& step, const InputOf& input
       held += action.backward ? -1 : 1;
       result.most_held = std::max(result.most_held, held);
     }
+    check_used(step.number);
     link_.finish();
     if (sums_) sums_->finish();
     sums_.reset();
@@ -225,6 +236,16 @@ void Pipeline::check_outputs(const Tensors& outputs) const {
   }
 }
 
+void Pipeline::check_used(int64_t step) const {
+  if (options_.recompute) return;  // a checkpoint's outputs have a graph, whatever they are
+  const auto unused = used_inputs_.unused();
+  if (!unused) return;
+  throw ConfigError("step ", step, ": stage ", world_->rank(), " neither uses nor returns output ", unused->input,
+                    " of stage ", world_->rank() - 1, ", ", at::IntArrayRef(unused->sizes),
+                    ", whose gradient would be lost; return it for a later stage, or leave it out before, or detach() "
+                    "it there");
+}
+
 void Pipeline::in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute) {
   if (mixed == nullptr) return compute();
   const amp::AutocastScope autocast = mixed->autocast();
@@ -309,6 +330,7 @@ std::pair<int64_t, int64_t> Pipeline::forward(Pass& pass, size_t micro_batch) {
           "the stage has weights that are trained, and its outputs have no graph; leave detach() and "
           "no_grad out, or freeze the weights");
     }
+    if (!is_first() && has_graph(roots)) used_inputs_.note(held.inputs, held.outputs, held.loss);
     if (micro_batch == 0) {
       for (const at::Tensor& each : roots) check_autocast(*stage_, each, opened);
       check_leaves(pass, roots);
@@ -364,7 +386,11 @@ std::pair<int64_t, int64_t> Pipeline::backward(Pass& pass, size_t micro_batch) {
 // Sums of all replicas, whose losses have their shares of the global batch. Buffers are those of the first replica.
 void Pipeline::fold_replicas() {
   comm::Communicator& comm = options_.replicas->communicator();
-  gradients_.fold(comm, cat("gradients of stage ", world_->rank()));
+  try {
+    gradients_.fold(comm, cat("gradients of stage ", world_->rank()));
+  } catch (...) {
+    rethrow_from(cat("step ", number_, ", stage ", world_->rank()), /*samples=*/0);
+  }
   BufferKeeper::Taken taken;
   buffers_->mark_changed();
   buffers_->sync(comm, taken);

@@ -30,6 +30,7 @@
 #include "lockstep/parallel/pipeline/stage_gradients.h"
 #include "lockstep/parallel/pipeline/stage_link.h"
 #include "lockstep/parallel/pipeline/stage_of.h"
+#include "lockstep/parallel/pipeline/used_inputs.h"
 #include "lockstep/world/world.h"
 
 namespace lockstep::parallel {
@@ -159,6 +160,8 @@ class Pipeline {
   static void in_autocast(const amp::MixedPrecision* mixed, const std::function<void()>& compute);
   void tell_all(const std::string& error) const;
   void check_outputs(const Tensors& outputs) const;
+  void check_used(int64_t step) const;
+  void say_role() const;
   void check_inputs(const Tensors& inputs, int64_t samples) const;
   // Marks a run or an infer() as long as it exists. Throws ConfigError within one.
   class Busy;
@@ -176,6 +179,7 @@ class Pipeline {
   std::optional<MicroBatchSums> sums_;   // as_lanes, in a run
   std::optional<BufferKeeper> buffers_;  // of replicas
   OutsideLeaves outside_;
+  UsedInputs used_inputs_;
   int64_t number_ = -1;          // of the last run's step
   uint64_t runs_of_number_ = 0;  // that came before this one
   LaneGenerators generators_;

@@ -10,13 +10,18 @@ namespace lockstep::parallel {
 namespace {
 
 void check_first_layers(const std::vector<int>& first_layers, int stages, size_t layers) {
-  bool rises = std::ssize(first_layers) == stages && first_layers[0] == 0;
-  for (size_t i = 1; rises && i < first_layers.size(); ++i) {
-    rises = first_layers[i] > first_layers[i - 1] && std::cmp_less(first_layers[i], layers);
+  if (std::ssize(first_layers) != stages || first_layers[0] != 0) {
+    throw ConfigError("pipeline: the first layers of ", stages, " stages of ", layers,
+                      " layers: expected as many numbers as stages, rising from 0");
   }
-  if (rises) return;
-  throw ConfigError("pipeline: the first layers of ", stages, " stages of ", layers,
-                    " layers: expected as many numbers as stages, rising from 0");
+  for (size_t i = 0; i < first_layers.size(); ++i) {
+    const int first = first_layers[i];
+    const bool is_last = i + 1 == first_layers.size();
+    const int end = is_last ? static_cast<int>(layers) : first_layers[i + 1];
+    if (first < end && std::cmp_less_equal(end, layers)) continue;
+    throw ConfigError("pipeline: stage ", i, " of ", stages, " gets no layer: it would begin with layer ", first,
+                      " and end before ", end, ", and the network has ", layers);
+  }
 }
 
 }  // namespace

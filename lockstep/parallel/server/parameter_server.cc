@@ -65,6 +65,7 @@ std::string ParameterServer::address() const { return cat(options_.host, ':', re
 ServerReport ParameterServer::serve() {
   const auto is_over = [this] {
     const std::lock_guard lock(mutex_);
+    check_start();
     return stopping_ || (started_ && workers_.empty());
   };
   while (!is_over()) {
@@ -80,6 +81,16 @@ ServerReport ParameterServer::serve() {
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   return report_;
+}
+
+// Throws CommError where those that had come have left before the first step, and nobody else comes. With the mutex
+// held.
+void ParameterServer::check_start() const {
+  if (started_ || report_.workers == 0 || !workers_.empty()) return;
+  if (monotonic_ns() - left_ns_ < std::chrono::nanoseconds(bounded(options_.patience)).count()) return;
+  throw CommError("parameter server ", options_.server, ": of ", options_.workers, " workers ", report_.workers,
+                  report_.workers == 1 ? " has" : " have",
+                  " come, and left before the first step, and nobody else has for ", options_.patience.count(), " ms");
 }
 
 // What all servers of a network have alike.
@@ -169,7 +180,9 @@ void ParameterServer::enter(const std::shared_ptr<Connection>& connection, int& 
     // One that has just left may be on its way out.
     changed_.wait_for(lock, kLeaving, [&] { return stopping_ || !workers_.contains(asked); });
     if (stopping_) throw Stopped();
-    if (theirs != part_.text()) {
+    if (asked < 0) {
+      refused = cat("a worker ", asked, "; their numbers begin with 0");
+    } else if (theirs != part_.text()) {
       refused = cat("the worker has ", theirs, "; this is ", part_.text());
     } else if (workers_.contains(asked)) {
       refused = cat("a worker ", asked, " is here already, from ", workers_.at(asked).connection->peer());
@@ -210,6 +223,7 @@ void ParameterServer::talk_to(int number, Connection& connection) {
 // With the mutex held.
 void ParameterServer::leave(int number, const std::string& why) {
   workers_.erase(number);
+  left_ns_ = monotonic_ns();
   if (!why.empty() && !stopping_) {
     ++report_.lost;
     log_.warning("parameter server ", options_.server, ": worker ", number, " is gone: ", why);

@@ -66,7 +66,8 @@ class ParameterServer {
 
   std::string address() const;  // "127.0.0.1:41233"
   // Serves until the last of the workers has left, after as many have come as the options say, or until stop(). Throws
-  // what an update throws, such as for want of memory.
+  // what an update throws, such as for want of memory, and CommError where all who had come have left before the first
+  // step, and nobody else comes within the patience.
   ServerReport serve();
   void stop();
 
@@ -104,6 +105,7 @@ class ParameterServer {
   void drop_those_waited_for(int64_t since);
   std::string why_stopped() const;
   void check_open() const;
+  void check_start() const;
 
   ParameterServerOptions options_;
   Logger log_ = Logger::from_environment("");
@@ -119,6 +121,7 @@ class ParameterServer {
   std::map<int, Pushed> pushed_;   // by worker: for the step under way
   int64_t clock_ = 0;              // synchronous: the step under way; asynchronous: the most that a worker has made
   bool started_ = false;           // as many workers as were asked for have been here at once
+  int64_t left_ns_ = 0;            // monotonic_ns() when a worker left last
   bool stopping_ = false;
   std::exception_ptr failure_;  // of an update, which ends the server
   std::string how_;             // how(), once it is made

@@ -119,6 +119,18 @@ TEST(ParameterServer, BeginsOnceAllAreHereAtOnce) {
   EXPECT_EQ(all.reports()[0].updates, 1);
 }
 
+TEST(ParameterServer, EndsWhereAllHaveLeftBeforeTheFirstStep) {
+  Servers all(2, {.workers = 3, .patience = milliseconds(100)});
+  {
+    auto net = net_of();
+    ServedParameters served(net->parameters(), all.addresses());
+    EXPECT_THAT(refusal<CommError>([&] { served.pull(); }), HasSubstr("1 of 3 workers are here"));
+  }
+  for (const std::string& error : all.errors()) {
+    EXPECT_THAT(error, HasSubstr("of 3 workers 1 has come, and left before the first step"));
+  }
+}
+
 TEST(ParameterServer, AStepEndsWithTheWorkersThatStay) {
   Servers all(1, {.workers = 2});
   with_workers(2, [&](int worker) {
@@ -254,6 +266,8 @@ TEST(ParameterServer, WhatCanNotBeRightIsNamed) {
   EXPECT_THAT(refusal([&] { ParameterServer(parameters, {.host = "192.0.2.1"}); }),
               HasSubstr("192.0.2.1 is no address of this machine"));
   EXPECT_THAT(refusal([&] { ServedParameters(parameters, {}); }), HasSubstr("none is named"));
+  EXPECT_THAT(refusal([&] { ServedParameters(parameters, {"127.0.0.1:1"}, {.worker = -1}); }),
+              HasSubstr("a worker -1; their numbers begin with 0"));
 
   Servers all(1, {.workers = 2, .patience = milliseconds(200)});
   torch::nn::Linear other(5, 3);

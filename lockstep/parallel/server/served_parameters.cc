@@ -22,6 +22,7 @@ ServedParameters::ServedParameters(std::vector<at::Tensor> parameters, std::vect
                                    const ServedOptions& options)
     : parameters_(std::move(parameters)), worker_(options.worker), patience_(options.patience) {
   if (servers.empty()) throw ConfigError("parameter servers: none is named");
+  if (worker_ < 0) throw ConfigError("parameter servers: a worker ", worker_, "; their numbers begin with 0");
   const auto count = static_cast<int>(servers.size());
   for (int i = 0; i < count; ++i) {
     ServedPart part(parameters_, i, count);

@@ -14,6 +14,10 @@ ServedPart::ServedPart(const std::vector<at::Tensor>& parameters, int server, in
   int64_t total = 0;
   uint64_t hash = kFnvSeed;
   for (const at::Tensor& parameter : parameters) {
+    if (parameter.requires_grad() && parameter.is_complex()) {
+      throw ConfigError("parameter server: a parameter of complex numbers, ", parameter.sizes(),
+                        "; servers keep real ones, such as at::view_as_real()'s");
+    }
     total += parameter.requires_grad() ? parameter.numel() : 0;
     for (const int64_t size : parameter.sizes()) hash = fnv1a(hash, static_cast<uint64_t>(size));
     hash = fnv1a(hash, uint64_t{parameter.requires_grad() ? 1U : 2U});

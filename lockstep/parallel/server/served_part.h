@@ -14,7 +14,8 @@ namespace lockstep::parallel {
 // numbers. Frozen ones are each worker's own.
 class ServedPart {
  public:
-  // Throws ConfigError for a part without elements, which names the server.
+  // Throws ConfigError for a part without elements, which names the server, and for a trained parameter of complex
+  // numbers.
   ServedPart(const std::vector<at::Tensor>& parameters, int server, int servers);
 
   int64_t elements() const { return elements_; }

@@ -63,6 +63,7 @@ TEST(ServedPart, TellsOtherNetworksAndOtherFrozenWeights) {
   }
   EXPECT_NE(ServedPart(all, 0, 2).text(), ServedPart(all, 1, 2).text());
   EXPECT_THROW(ServedPart(all, 0, 25), ConfigError);
+  EXPECT_THROW(ServedPart({at::ones({2}, at::kComplexFloat).requires_grad_()}, 0, 1), ConfigError);
 }
 
 }  // namespace

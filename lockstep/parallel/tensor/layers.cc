@@ -80,6 +80,7 @@ RowParallelLinearImpl::RowParallelLinearImpl(const torch::nn::Linear& whole, com
 }
 
 at::Tensor RowParallelLinearImpl::forward(const at::Tensor& input) {
+  if (divide_) inputs_.check(input, comm_);
   const at::Tensor sum = leave(at::linear(divide_ ? take_part(input, -1, comm_) : input, weight), comm_);
   return bias.defined() ? sum + bias.to(sum.scalar_type()) : sum;
 }

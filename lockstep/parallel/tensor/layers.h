@@ -52,6 +52,7 @@ class RowParallelLinearImpl : public torch::nn::Module {
  private:
   comm::Communicator& comm_;
   bool divide_;
+  EqualInputs inputs_;
 };
 TORCH_MODULE(RowParallelLinear);
 

@@ -41,7 +41,7 @@ TEST_F(EvalLine, IsRead) {
   train::EvalCommand eval("lockstep", describe_recipes());
   eval.read(words_of("mnist --load " + lone_ + " --nproc 2 --threads 1 --amp --dtype fp16 --device cuda:1 --json"));
   const train::EvalOptions& options = eval.options();
-  EXPECT_EQ(options.recipe + options.load, "mnist" + lone_);
+  EXPECT_EQ(options.recipe + options.weights.load, "mnist" + lone_);
   EXPECT_FALSE(options.run_data);
   EXPECT_TRUE(options.json && options.processes.nproc == 2 && options.processes.threads == 1);
   EXPECT_EQ(options.precision.amp, amp::AmpLevel::kAuto);
@@ -59,7 +59,7 @@ TEST_F(EvalLine, ARunsFolderSaysTheRest) {
     train::EvalCommand eval("lockstep", describe_recipes());
     eval.read(words_of(line));
     EXPECT_EQ(eval.options().recipe, "unet") << line;
-    EXPECT_EQ(eval.options().load, line.find(checkpoint_) == std::string::npos ? run_ : checkpoint_) << line;
+    EXPECT_EQ(eval.options().weights.load, line.find(checkpoint_) == std::string::npos ? run_ : checkpoint_) << line;
     EXPECT_EQ(eval.options().data, "") << line;
     EXPECT_EQ(eval.options().data_path(), data_) << line;
     EXPECT_EQ(eval.options().run_data, data_) << line;
@@ -71,7 +71,7 @@ TEST_F(EvalLine, ARunsFolderSaysTheRest) {
   }
   train::EvalCommand other("lockstep", describe_recipes());
   other.read(words_of(run_ + " --load " + run_ + "/checkpoints/step-000002.pt --data " + dir_.path()));
-  EXPECT_EQ(other.options().load, run_ + "/checkpoints/step-000002.pt");
+  EXPECT_EQ(other.options().weights.load, run_ + "/checkpoints/step-000002.pt");
   EXPECT_EQ(other.options().data, dir_.path());
   EXPECT_EQ(other.options().run_data, data_);
 }

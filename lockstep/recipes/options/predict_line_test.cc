@@ -40,7 +40,7 @@ TEST_F(PredictLine, IsRead) {
   train::PredictCommand predict("lockstep", describe_recipes());
   predict.read(words_of("imagenet --load " + lone_ + " -i " + image_ + " -o t.csv --format csv --top 3 --amp o3"));
   const train::PredictOptions& options = predict.options();
-  EXPECT_EQ(options.recipe + options.load, "imagenet" + lone_);
+  EXPECT_EQ(options.recipe + options.weights.load, "imagenet" + lone_);
   EXPECT_EQ(options.input, image_);
   EXPECT_EQ(options.output, "t.csv");
   EXPECT_EQ(options.format, train::TableFormat::kCsv);
@@ -58,7 +58,7 @@ TEST_F(PredictLine, ARunsFolderSaysTheRecipeAndItsRecordTheRest) {
   train::PredictCommand predict("lockstep", describe_recipes());
   predict.read({run_, "--input", image_});
   EXPECT_EQ(predict.options().recipe, "unet");
-  EXPECT_EQ(predict.options().load, run_);
+  EXPECT_EQ(predict.options().weights.load, run_);
   EXPECT_TRUE(predict.turns_images());
   predict.take_recorded({{"size", "48"}, {"exif", "off"}}, image_);
   EXPECT_EQ(dynamic_cast<const UNetOptions&>(*predict.recipe()).size, 48);

@@ -6,6 +6,8 @@
 #include "lockstep/base/error.h"
 #include "lockstep/datasets/files/kind.h"
 #include "lockstep/datasets/packed/manifest.h"
+#include "lockstep/recipes/options/micrographs.h"
+#include "lockstep/train/options/option_file.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -40,12 +42,13 @@ train::Preset micrographs() {
            {"crop", "448"},
            {"width", "16"},
            {"validation", "17"},
-           {"lanes", "2"},
-           {"batch-size", "2"},
+           {"lanes", "4"},
+           {"batch-size", "1"},
            {"sync-bn", "true"},
            {"lr", "0.003"},
            {"ema", "0.98"},
            {"epochs", "150"},
+           {"views", "8"},
            {"eval-every", "50epochs"},
            {"save-every", "50epochs"}}};
 }
@@ -90,6 +93,20 @@ void ImagenetOptions::declare(config::OptionSet& options) {
       .number("label-smoothing", "SHARE", "of the loss, spread over all classes", &label_smoothing, 0, 0.999,
               config::Effect::kIdentity)
       .none_at("0");
+}
+
+// Those of Apex's examples/imagenet/main_amp.py, whose rate rises and drops by the step and by the epoch.
+std::vector<train::Preset> ImagenetOptions::presets() const {
+  return {{"apex",
+           {{"epochs", "90"},
+            {"lr", "0.1"},
+            {"scale-lr", "linear=256"},
+            {"optimizer", "sgd"},
+            {"momentum", "0.9"},
+            {"weight-decay", "0.0001"},
+            {"schedule", "multistep"},
+            {"milestones", "30epochs,60epochs,80epochs"},
+            {"warmup", "5epochs"}}}};
 }
 
 int ImagenetOptions::side(const std::string& data) const {
@@ -143,6 +160,17 @@ std::vector<train::Preset> UNetOptions::presets() const {
   return {alone, together, micrographs()};
 }
 
+// Whoever says how large images or the network are has settings in mind.
+std::string UNetOptions::usual_preset(const std::string& data, const std::vector<config::GivenOption>& given) const {
+  for (const char* own :
+       {"size", "scale", "crop", "half-size", "width", "bilinear", "channels", "classes", "dice", "load"}) {
+    if (train::value_of(given, own)) return "";
+  }
+  const train::Preset preset = micrographs();
+  const int least = std::stoi(*train::value_of(preset.options, "crop"));
+  return !data.empty() && are_micrographs(data, least) ? preset.name : "";
+}
+
 std::vector<config::Spelling> UNetOptions::spellings() const {
   return {{"-e", "epochs"},
           {"-b", "batch-size"},
@@ -171,6 +199,8 @@ void UNetOptions::declare(config::OptionSet& options) {
   options.number("crop", "PX",
                  "train on random squares of the images, of so many pixels a side (left out: whole images)", &crop, 16,
                  4096, config::Effect::kIdentity);
+  options.number("channels", "N", "of images: 1 grey, 3 colours, 2 or 4 with alpha (left out: 1 or 3, as they are)",
+                 &channels, 1, 4, config::Effect::kIdentity);
   options.number("classes", "N", "outputs (left out: the masks' values; 1: one output for masks of two)", &classes, 1,
                  4096, config::Effect::kIdentity);
   options
@@ -202,6 +232,7 @@ int UNetOptions::side(const std::string& data) const {
 
 void UNetOptions::resolve(const std::string& data) {
   check_augment(images, data);
+  if (data.empty() && channels) throw ConfigError("--channels: goes with --data; drawn images have 3");
   if (data.empty() && crop) throw ConfigError("--crop: goes with --data; drawn images are small as they are");
   if (!scale) size = side(data);
 }

@@ -65,6 +65,7 @@ struct ImagenetOptions : train::RecipeDescription {
 
   std::string name() const override { return "imagenet"; }
   void declare(config::OptionSet& options) override;
+  std::vector<train::Preset> presets() const override;
   int side(const std::string& data) const;  // `size`, or what it stands for with these data
   void resolve(const std::string& data) override;
   void check() const override;
@@ -84,6 +85,7 @@ struct UNetOptions : train::RecipeDescription {
   int views = 1;                // of an image, flipped and turned, over which evaluations and predictions average
   int width = 64;               // channels of the first level
   bool bilinear = false;        // upsampling by interpolation
+  std::optional<int> channels;  // of images; left out: 1 or 3, as they have; 2 and 4: with their alpha
   std::optional<int> classes;   // outputs; left out: the masks' values; 1: a sigmoid in place of two
   Dice dice = Dice::kOwn;
   double dice_weight = 1;  // of the Dice loss, beside cross entropy
@@ -91,6 +93,7 @@ struct UNetOptions : train::RecipeDescription {
 
   std::string name() const override { return "unet"; }
   std::vector<train::Preset> presets() const override;
+  std::string usual_preset(const std::string& data, const std::vector<config::GivenOption>& given) const override;
   std::vector<config::Spelling> spellings() const override;
   void declare(config::OptionSet& options) override;
   void check() const override;

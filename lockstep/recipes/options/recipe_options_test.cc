@@ -57,7 +57,7 @@ TEST(TrainLine, TakesEveryOption) {
   EXPECT_EQ(o.recipe, "unet");
   EXPECT_EQ(dynamic_cast<const UNetOptions&>(*line->recipe()).size, 96);
   EXPECT_EQ(o.rate.scale_lr, (schedule::LrScale{schedule::LrRule::kSqrt, 16}));
-  EXPECT_EQ(o.data.path + o.out + o.load, "dol.pt");
+  EXPECT_EQ(o.data.path + o.out + o.weights.load, "dol.pt");
   EXPECT_EQ(o.parallel.nproc * 100 + o.parallel.lanes * 10 + *o.batch_size, 248);
   EXPECT_EQ(o.epochs, 3);
   EXPECT_EQ(o.steps, 100);
@@ -142,7 +142,7 @@ TEST(TrainLine, BadLines) {
       {"imagenet --cutmix 1001", "--cutmix 1001: expected a number from 0 to 1000"},
       {"mnist --preset padle", "--preset padle: mnist has only paddle; did you mean paddle?"},
       {"unet --preset paddle", "--preset paddle: unet has only milesial, milesial-ddp or micrographs"},
-      {"imagenet --preset paddle", "--preset paddle: imagenet has no presets"},
+      {"imagenet --preset paddle", "--preset paddle: imagenet has only apex"},
       {"unet --views 3", "--views 3: expected 1, 2, 4 or 8"},
       {"unet --size 33 --half-size", "--half-size: halves the sides of 33 pixels; give an even --size, such as 34"},
       {"unet --size 96 --scale 0.5", "--size and --scale: give only one of them"},
@@ -257,7 +257,7 @@ TEST_F(TrainFile, AResumedRunsFileSaysWhichRecipeItIs) {
   const auto find = [this](const train::TrainOptions&) { return path_; };
   const Line line = train_words({"--resume", "x", "--steps", "9"}, find);
   EXPECT_EQ(line->options().recipe, "unet");
-  EXPECT_EQ(line->options().loaded, "first.pt");
+  EXPECT_EQ(line->options().loaded.load, "first.pt");
   EXPECT_EQ(line->options().parent, "runs/a/checkpoints/step-000002.pt");
   EXPECT_TRUE(line->options().epochs_recalled);
   EXPECT_THAT(line->arguments(), ElementsAre("train", "unet", "--resume=x", "--steps=9", "--nproc=1", "--size=64"))

@@ -37,7 +37,7 @@ TEST(TrainLine, UNetTakesMilesialsOptions) {
     EXPECT_EQ(o.epochs, 3) << line;
     EXPECT_EQ(o.batch_size, 2) << line;
     EXPECT_EQ(o.rate.lr, 0.01) << line;
-    EXPECT_EQ(o.load, "w.pt") << line;
+    EXPECT_EQ(o.weights.load, "w.pt") << line;
     EXPECT_EQ(o.first_epoch, 7) << line;
     EXPECT_EQ(unet.scale, 0.25) << line;
     EXPECT_EQ(o.data.validation, 20) << line;
@@ -64,6 +64,24 @@ TEST(TrainLine, AnOptionThatStandsForAnotherReplacesIt) {
   EXPECT_EQ(unet_of("--config " + sized + " --scale 0.5").scale, 0.5);
   EXPECT_EQ(unet_of("--config " + sized + " --scale 0.5").size, std::nullopt);
   EXPECT_EQ(train_line("unet --preset milesial --schedule cosine")->options().rate.warmup, 0);
+}
+
+TEST(TrainLine, ApexsPreset) {
+  const auto o = train_line("imagenet --preset apex --arch resnet50 --sync-bn")->options();
+  EXPECT_EQ(o.epochs, 90);
+  EXPECT_EQ(o.rate.lr, 0.1);
+  EXPECT_EQ(o.rate.scale_lr->base, 256);
+  EXPECT_EQ(o.rate.schedule, "multistep");
+  EXPECT_EQ(schedule::write_milestones(o.rate.milestones), "30epochs,60epochs,80epochs");
+  EXPECT_EQ(schedule::write_length(*o.rate.warmup), "5epochs");
+  EXPECT_EQ(o.optimizer.weight_decay, 1e-4);
+  const auto cosine = train_line("imagenet --preset apex --schedule cosine --epochs 20")->options();
+  EXPECT_TRUE(cosine.rate.milestones.empty());
+  EXPECT_EQ(schedule::write_length(*cosine.rate.warmup), "5epochs") << "goes with any schedule";
+  const auto cycle = train_line("imagenet --preset apex --schedule onecycle")->options();
+  EXPECT_FALSE(cycle.rate.warmup) << "that has one of its own";
+  const auto asked = train_line("imagenet --preset apex --schedule onecycle --warmup 2epochs")->options();
+  EXPECT_EQ(schedule::write_length(*asked.rate.warmup), "2epochs");
 }
 
 TEST(TrainLine, MilesialsPresets) {
@@ -103,9 +121,10 @@ TEST(TrainLine, ThePresetOfMicrographsIsWhatTheLineLeavesOpen) {
   EXPECT_EQ(unet.crop, 224);
   EXPECT_EQ(unet.scale, 1);
   EXPECT_EQ(unet.width, 16);
-  EXPECT_EQ(read->options().parallel.lanes, 2);
+  EXPECT_EQ(read->options().parallel.lanes, 4);
   EXPECT_EQ(read->options().epochs, 3);
-  EXPECT_EQ(train_line("unet --preset micrographs --data d --nproc 4 --lanes 4")->options().parallel.lanes, 4);
+  EXPECT_EQ(train_line("unet --preset micrographs --data d --nproc 4")->options().parallel.lanes, 4);
+  EXPECT_EQ(train_line("unet --preset none --data d")->options().epochs, train_line("unet --data d")->options().epochs);
 }
 
 // A mistake is told where it was made: the preset's in its file, and its least rate in its own name.

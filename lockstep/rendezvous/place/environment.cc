@@ -1,6 +1,13 @@
 #include "lockstep/rendezvous/place/environment.h"
 
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/process_state.h"
 #include "lockstep/rendezvous/place/address.h"
 
 namespace lockstep::rendezvous {
@@ -95,6 +102,20 @@ PlaceReport explain_place(const Lookup& lookup, int64_t parent) {
     report.error = error.what();
   }
   return report;
+}
+
+int64_t launcher_pid() {
+  constexpr int kMost = 16;  // scripts that start each other
+  const int parent = getppid();
+  if (!env("PMI_RANK")) return parent;
+  for (int pid = parent, i = 0; pid > 1 && i < kMost; ++i) {
+    std::string name, state;
+    std::ifstream(cat("/proc/", pid, "/comm")) >> name;
+    if (name.starts_with("hydra_pmi_proxy") || name.starts_with("pmi_proxy")) return pid;
+    std::istringstream fields(process_fields(pid));
+    if (!(fields >> state >> pid)) break;
+  }
+  return parent;
 }
 
 }  // namespace lockstep::rendezvous

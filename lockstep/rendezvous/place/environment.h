@@ -17,7 +17,7 @@ struct PlaceRequest {
   int rank = -1;                       // -1: from the environment
   int size = -1;                       // -1: from the environment
   std::string init_method = "env://";  // env://, tcp://host:port or file:///path
-  int64_t parent = 0;  // the pid of the parent process; identifies a job to which the launcher gives no id
+  int64_t parent = 0;                  // launcher_pid(); identifies a job to which the launcher gives no id
 };
 
 // Finds the place by the request, and, for what the request leaves open, by the environment: that of the innermost
@@ -25,6 +25,10 @@ struct PlaceRequest {
 // Intel MPI's (PMI), PyTorchJob's, Slurm's, Kubeflow Trainer's or JobSet's. If the launcher names no rendezvous, it is
 // a port of this machine, derived from the job. Throws ConfigError that names what is missing or contradictory.
 Place find_place(const PlaceRequest& request, const Lookup& lookup);
+
+// The pid of what started this rank: MPICH's process on this node, also where a script stands between, or else the
+// parent.
+int64_t launcher_pid();
 
 // What the environment says, for people.
 struct PlaceReport {

@@ -140,6 +140,8 @@ std::vector<Case> cases() {
       {"mpirun within a batch job", kSrun + kOpenMpi, place(1, 3, 1, 3, -1, "mpirun", "tcp://127.0.0.1:*")},
       {"Open MPI", kOpenMpi, place(1, 3, 1, 3, -1, "mpirun", "tcp://127.0.0.1:*")},
       {"MPICH", kHydra, place(1, 2, 1, 2, -1, "mpirun", "tcp://127.0.0.1:*")},
+      {"MPICH on two nodes", kHydra + Environment{{"PMI_SIZE", "4"}, {"MASTER_ADDR", "head"}, {"MASTER_PORT", "1234"}},
+       place(1, 4, 1, 2, -1, "mpirun", "tcp://head:1234")},
       {"Intel MPI", kIntelMpi, place(1, 2, 1, 2, -1, "mpirun", "tcp://127.0.0.1:*")},
       {"PyTorchJob", kPyTorchJob, place(1, 3, 0, 1, 1, "PyTorchJob", "tcp://job-master-0:23456")},
       {"PyTorchJob's master, which is told localhost",

@@ -25,12 +25,16 @@ void read_mpi(Variables& variables, int64_t parent, Layer& layer) {
   }
   if (!place) return;
   check_numbers(*place, *names);
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}) {
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "I_MPI_HYDRA_UUID"}) {
     if (place->job.empty()) place->job = variables.text(name);
   }
-  if (place->job.empty()) place->job = cat("parent ", parent);
   std::string host = variables.text("MASTER_ADDR");
   const std::string port = variables.text("MASTER_PORT");
+  // MPICH tells no name of the job. On one node the process above its ranks is theirs alone; on several the address is.
+  if (place->job.empty()) {
+    const bool is_alone = place->local_size == place->size;
+    place->job = is_alone && port.empty() ? cat("parent ", parent) : cat("mpirun ", host, ':', port);
+  }
   if (host.empty() && place->local_size == place->size) host = "127.0.0.1";
   if (!host.empty()) place->rendezvous = tcp_address(host, port.empty() ? derived_port(place->job) : port);
   layer.place = std::move(place);

@@ -29,17 +29,25 @@ Option& declare_switch(OptionSet& options, const std::string& name, std::string 
   return options.form(name, "on|off", std::move(help), field, config::read_switch, write, kTrajectory);
 }
 
+Option& declare_length(OptionSet& options, const std::string& name, std::string help, std::optional<Length>* field,
+                       int64_t least) {
+  const auto read = [least](const std::string& option, const std::string& text) {
+    return read_length(option, text, least);
+  };
+  Option& row = options.form(name, "N[epochs]", std::move(help), field, read, write_length, kTrajectory);
+  row.is_text = false;  // a number, or what TOML quotes anyway
+  return row;
+}
+
 std::vector<Use> declare_shape_options(LrOptions& o, OptionSet& options) {
   std::vector<Use> uses;
   const auto use = [&uses](Option& option, const Names& of, const Names& needed = {}, const char* example = "") {
     option.help = cat(config::either(of), ": ", option.help);
     uses.push_back({option, of, needed, example});
   };
-  use(options.number("step-size", "N", "how long a rate lasts (default: an epoch)", &o.step_size, 1, kMost,
-                     kTrajectory),
-      {"step"});
-  Option& milestones = options.form("milestones", "N[,N]", "when the rate drops", &o.milestones, read_milestones,
-                                    write_milestones, kTrajectory);
+  use(declare_length(options, "step-size", "how long a rate lasts (default: an epoch)", &o.step_size, 1), {"step"});
+  Option& milestones = options.form("milestones", "N[epochs][,…]", "when the rate drops", &o.milestones,
+                                    read_milestones, write_milestones, kTrajectory);
   milestones.get = [&o]() -> std::optional<std::string> {
     if (o.milestones.empty()) return std::nullopt;
     return write_milestones(o.milestones);
@@ -49,7 +57,7 @@ std::vector<Use> declare_shape_options(LrOptions& o, OptionSet& options) {
   use(milestones, {"multistep"}, {"multistep"}, "10,25,50");
   use(options.number("gamma", "X", "the factor of a drop", &o.gamma, 1e-6, 1, kTrajectory),
       {"step", "multistep", "exponential"}, {"exponential"}, "0.95");
-  use(options.number("restart-every", "N", "length of the first cosine (T_0)", &o.restart_every, 1, kMost, kTrajectory),
+  use(declare_length(options, "restart-every", "length of the first cosine (T_0)", &o.restart_every, 1),
       {"cosine-restarts"}, {"cosine-restarts"}, "10");
   use(options.number("restart-mult", "N", "how many times as long each is as the one before (T_mult)", &o.restart_mult,
                      1, 1000, kTrajectory),
@@ -110,7 +118,7 @@ void LrOptions::declare(OptionSet& options) {
   options.choice("schedule", "of the learning rate", &schedule, schedule_names(), kTrajectory);
   options.word("schedule-unit", "what it counts, N below", &unit, kTrajectory);
   options.number("schedule-steps", "N", "its horizon, where not --epochs", &schedule_steps, 1, kMost, kTrajectory);
-  options.number("warmup", "N", "linear warm-up before it", &warmup, 0, kMost, kTrajectory);
+  declare_length(options, "warmup", "linear warm-up before it", &warmup, 0);
   declare_shape_options(*this, options);
 }
 
@@ -134,8 +142,10 @@ void LrOptions::check(const std::string& of) const {
   if (schedule_steps && unit == ScheduleUnit::kEpochs) {
     throw ConfigError("--schedule-steps: goes with --schedule-unit steps only; use --epochs");
   }
-  if (warmup && schedule_steps && *warmup > *schedule_steps) {
-    throw ConfigError("--warmup ", *warmup, ": longer than --schedule-steps ", *schedule_steps, "; shorten it");
+  const bool counts_steps = warmup && warmup->unit.value_or(unit) == ScheduleUnit::kSteps;
+  if (counts_steps && schedule_steps && warmup->count > *schedule_steps) {
+    throw ConfigError("--warmup ", write_length(*warmup), ": longer than --schedule-steps ", *schedule_steps,
+                      "; shorten it");
   }
 }
 
@@ -152,22 +162,39 @@ std::string write_lr_scale(const LrScale& scale) {
   return cat(config::word_of(scale.rule), scale.base ? cat('=', *scale.base) : "");
 }
 
-std::vector<int64_t> read_milestones(const std::string& name, const std::string& text) {
-  std::vector<int64_t> milestones;
+Length read_length(const std::string& name, const std::string& text, int64_t least) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits == text.size()) return config::read_whole(name, text, least, kMost);
+  const std::string unit = text.substr(digits);
+  if (digits == 0 || (unit != "steps" && unit != "epochs")) {
+    throw ConfigError("--", name, ' ', text, ": expected a whole number, as 500, or with its unit, as 500steps or ",
+                      "5epochs");
+  }
+  return {config::read_whole(name, text.substr(0, digits), least, kMost),
+          unit == "epochs" ? ScheduleUnit::kEpochs : ScheduleUnit::kSteps};
+}
+
+std::string write_length(const Length& length) {
+  return cat(length.count, length.unit ? config::word_of(*length.unit) : "");
+}
+
+std::vector<Length> read_milestones(const std::string& name, const std::string& text) {
+  std::vector<Length> milestones;
   for (size_t at = 0; at <= text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
-    milestones.push_back(config::read_whole(name, text.substr(at, comma - at), 1, kMost));
-    if (milestones.size() > 1 && milestones.back() <= milestones[milestones.size() - 2]) {
+    const Length next = read_length(name, text.substr(at, comma - at), 1);
+    if (!milestones.empty() && milestones.back().unit == next.unit && milestones.back().count >= next.count) {
       throw ConfigError("--", name, ' ', text, ": expected whole numbers in ascending order, as 10,25,50");
     }
+    milestones.push_back(next);
     at = comma + 1;
   }
   return milestones;
 }
 
-std::string write_milestones(const std::vector<int64_t>& milestones) {
+std::string write_milestones(const std::vector<Length>& milestones) {
   std::string text;
-  for (const int64_t milestone : milestones) text += cat(text.empty() ? "" : ",", milestone);
+  for (const Length& milestone : milestones) text += cat(text.empty() ? "" : ",", write_length(milestone));
   return text;
 }
 

@@ -45,19 +45,30 @@ struct LrScale {
   bool operator==(const LrScale&) const = default;
 };
 
+// A stretch of a run: "500", which --schedule-unit counts, or "500steps", or "5epochs".
+struct Length {
+  int64_t count = 0;
+  std::optional<ScheduleUnit> unit = {};  // unset: the schedule's
+
+  Length() = default;
+  Length(int64_t units) : count(units) {}
+  Length(int64_t of, ScheduleUnit in) : count(of), unit(in) {}
+  bool operator==(const Length&) const = default;
+};
+
 struct LrOptions {
   std::optional<double> lr;  // unset: the recipe's
   double lr_min = 0;
   std::optional<LrScale> scale_lr;
   std::optional<std::string> schedule;       // one of schedule_names() (schedules.h); unset: the recipe's
-  ScheduleUnit unit = ScheduleUnit::kSteps;  // "units" below
+  ScheduleUnit unit = ScheduleUnit::kSteps;  // that it counts in
   std::optional<int64_t> schedule_steps;     // the schedule's horizon, steps; unset: the epochs'
-  std::optional<int64_t> warmup;             // units
+  std::optional<Length> warmup;
   // The options below belong to some schedules only (declare() says which). They have PyTorch's names.
-  std::optional<int64_t> step_size;      // units
-  std::vector<int64_t> milestones;       // units from the run's start, ascending; empty: unset
-  std::optional<double> gamma;           // the factor of a drop
-  std::optional<int64_t> restart_every;  // units
+  std::optional<Length> step_size;
+  std::vector<Length> milestones;  // from the run's start, ascending; empty: unset
+  std::optional<double> gamma;     // the factor of a drop
+  std::optional<Length> restart_every;
   std::optional<int64_t> restart_mult;
   std::optional<double> max_lr;
   std::optional<double> pct_start;
@@ -85,8 +96,13 @@ struct LrOptions {
 LrScale read_lr_scale(const std::string& name, const std::string& text);
 std::string write_lr_scale(const LrScale& scale);
 
-// Reads "10,25,50": whole numbers above 0 in ascending order. Throws ConfigError for anything else.
-std::vector<int64_t> read_milestones(const std::string& name, const std::string& text);
-std::string write_milestones(const std::vector<int64_t>& milestones);
+// Reads a length of at least `least`. Throws ConfigError for anything else.
+Length read_length(const std::string& name, const std::string& text, int64_t least = 0);
+std::string write_length(const Length& length);
+
+// Reads "10,25,50" or "30epochs,60epochs": lengths above 0, in ascending order as far as their units tell. Throws
+// ConfigError for anything else.
+std::vector<Length> read_milestones(const std::string& name, const std::string& text);
+std::string write_milestones(const std::vector<Length>& milestones);
 
 }  // namespace lockstep::schedule

@@ -50,16 +50,35 @@ TEST(LrOptions, WhatAScheduleCantDoWithout) {
 
 TEST(LrOptions, LengthsFitTogether) {
   EXPECT_NE(refusal("cosine", [](O& o) { o.warmup = 11, o.schedule_steps = 10; }), "");
+  EXPECT_EQ(refusal("cosine", [](O& o) { o.warmup = Length(11, ScheduleUnit::kEpochs), o.schedule_steps = 10; }), "");
   EXPECT_NE(refusal("cosine", [](O& o) { o.unit = ScheduleUnit::kEpochs, o.schedule_steps = 10; }), "");
 }
 
 TEST(LrOptions, Milestones) {
-  const std::vector<int64_t> some = {10, 25, 50};
+  const std::vector<Length> some = {10, 25, 50};
   EXPECT_EQ(read_milestones("milestones", "10,25,50"), some);
   EXPECT_EQ(read_milestones("milestones", write_milestones(some)), some);
-  for (const char* bad : {"", ",", "10,", ",10", "0", "5,5", "9,3", "1,x", "1;2", "-1"}) {
+  for (const char* bad : {"", ",", "10,", ",10", "0", "5,5", "9,3", "1,x", "1;2", "-1", "3epochs,2epochs", "1epoch"}) {
     EXPECT_THROW(read_milestones("milestones", bad), ConfigError) << bad;
   }
+  const std::vector<Length> mixed = {10, {3, ScheduleUnit::kEpochs}, {5000, ScheduleUnit::kSteps}};
+  EXPECT_EQ(read_milestones("milestones", "10,3epochs,5000steps"), mixed);
+  EXPECT_EQ(write_milestones(mixed), "10,3epochs,5000steps");
+}
+
+TEST(LrOptions, ALengthMayHaveAUnitOfItsOwn) {
+  EXPECT_EQ(read_length("warmup", "0"), 0);
+  EXPECT_EQ(read_length("warmup", "5epochs"), Length(5, ScheduleUnit::kEpochs));
+  EXPECT_EQ(write_length({500, ScheduleUnit::kSteps}), "500steps");
+  for (const char* bad : {"", "epochs", "5 epochs", "5min", "-1", "0epochs"}) {
+    EXPECT_THROW(read_length("step-size", bad, 1), ConfigError) << bad;
+  }
+  LrOptions options;
+  config::OptionSet rows;
+  options.declare(rows);
+  rows.apply(std::vector<config::GivenOption>{{"warmup", "5epochs"}, {"step-size", "100"}});
+  EXPECT_EQ(rows.find("warmup")->get(), "5epochs");
+  EXPECT_EQ(rows.find("step-size")->get(), "100");
 }
 
 TEST(LrOptions, ScaledRates) {

@@ -23,15 +23,39 @@ struct Span {
   Momentum momentum = Momentum::kNone;
 };
 
+// A length in the schedule's units, of which an epoch has so many: 1 where it counts epochs.
+int64_t units_of(const Length& length, const LrOptions& o, int64_t epoch, const char* option) {
+  if (!length.unit || *length.unit == o.unit) return length.count;
+  if (*length.unit == ScheduleUnit::kEpochs) return length.count * epoch;
+  throw ConfigError("--", option, ' ', write_length(length),
+                    ": the schedule counts epochs; give epochs, or leave "
+                    "--schedule-unit epochs out");
+}
+
 // The milestones that people give count from the run's start.
-std::vector<int64_t> after_warmup(std::vector<int64_t> milestones, int64_t warmup) {
-  for (int64_t& milestone : milestones) {
-    if (milestone <= warmup) {
-      throw ConfigError("--milestones ", milestone, ": not after the warm-up of ", warmup, "; shorten --warmup");
+std::vector<int64_t> milestones_after_warmup(const LrOptions& o, const Span& span) {
+  std::vector<int64_t> milestones;
+  for (const Length& each : o.milestones) {
+    const int64_t milestone = units_of(each, o, span.epoch, "milestones") - span.warmup;
+    if (milestone <= 0) {
+      throw ConfigError("--milestones ", write_length(each), ": not after the warm-up of ", span.warmup,
+                        "; shorten --warmup");
     }
-    milestone -= warmup;
+    if (!milestones.empty() && milestone <= milestones.back()) {
+      throw ConfigError("--milestones ", write_milestones(o.milestones), ": ", write_length(each),
+                        " is not after the one before it");
+    }
+    milestones.push_back(milestone);
   }
   return milestones;
+}
+
+// The length of a schedule that ends with the run.
+int64_t length_of(const LrOptions& o, const Span& span) {
+  if (span.length > 0) return span.length;
+  throw ConfigError("--warmup: ", span.warmup, o.unit == ScheduleUnit::kEpochs ? " epochs" : " steps",
+                    " leave nothing to the schedule, which has ", span.warmup + span.length,
+                    " in all; shorten --warmup, or give more --epochs");
 }
 
 constexpr double kGamma = 0.1;  // of a drop
@@ -39,23 +63,26 @@ constexpr double kGamma = 0.1;  // of a drop
 Shape make_constant(const LrOptions&, const Span&) { return ConstantLr{}; }
 
 Shape make_step(const LrOptions& o, const Span& span) {
-  return StepLr{.step_size = o.step_size.value_or(span.epoch), .gamma = o.gamma.value_or(kGamma)};
+  const int64_t size = units_of(o.step_size.value_or(span.epoch), o, span.epoch, "step-size");
+  return StepLr{.step_size = size, .gamma = o.gamma.value_or(kGamma)};
 }
 
 Shape make_multi_step(const LrOptions& o, const Span& span) {
-  return MultiStepLr{.milestones = after_warmup(o.milestones, span.warmup), .gamma = o.gamma.value_or(kGamma)};
+  return MultiStepLr{.milestones = milestones_after_warmup(o, span), .gamma = o.gamma.value_or(kGamma)};
 }
 
 Shape make_exponential(const LrOptions& o, const Span&) { return ExponentialLr{.gamma = o.gamma.value_or(kGamma)}; }
 
-Shape make_cosine(const LrOptions&, const Span& span) { return CosineLr{.t_max = span.length}; }
+Shape make_cosine(const LrOptions& o, const Span& span) { return CosineLr{.t_max = length_of(o, span)}; }
 
 Shape make_cosine_restarts(const LrOptions& o, const Span& span) {
-  return CosineRestartsLr{.t_0 = o.restart_every.value_or(span.length), .t_mult = o.restart_mult.value_or(1)};
+  const int64_t first =
+      o.restart_every ? units_of(*o.restart_every, o, span.epoch, "restart-every") : length_of(o, span);
+  return CosineRestartsLr{.t_0 = first, .t_mult = o.restart_mult.value_or(1)};
 }
 
 Shape make_one_cycle(const LrOptions& o, const Span& span) {
-  OneCycleLr cycle{.max_lr = o.max_lr ? *o.max_lr * span.lr_factor : span.lr, .total_steps = span.length};
+  OneCycleLr cycle{.max_lr = o.max_lr ? *o.max_lr * span.lr_factor : span.lr, .total_steps = length_of(o, span)};
   cycle.pct_start = o.pct_start.value_or(cycle.pct_start);
   cycle.div_factor = o.div_factor.value_or(cycle.div_factor);
   cycle.final_div_factor = o.final_div_factor.value_or(cycle.final_div_factor);
@@ -73,7 +100,7 @@ Shape make_one_cycle(const LrOptions& o, const Span& span) {
 }
 
 Shape make_polynomial(const LrOptions& o, const Span& span) {
-  return PolynomialLr{.total_iters = span.length, .power = o.power.value_or(1)};
+  return PolynomialLr{.total_iters = length_of(o, span), .power = o.power.value_or(1)};
 }
 
 Shape make_plateau(const LrOptions& o, const Span&) {
@@ -114,20 +141,27 @@ const Entry& entry_of(const std::string& name) {
 
 // In the schedule's units, as `horizon`.
 Warmup warmup_of(const LrOptions& o, const RunFacts& facts, const Entry& entry, int64_t horizon) {
-  if (o.warmup) return {*o.warmup};
+  const int64_t unit = steps_per_unit(o, facts.steps_per_epoch), epoch = facts.steps_per_epoch / unit;
+  if (o.warmup) return {units_of(*o.warmup, o, epoch, "warmup")};
   if (entry.warms_up) return {};
-  const int64_t unit = steps_per_unit(o, facts.steps_per_epoch);
   // A recipe's warm-up gives way where the run is too short for it. A rate that was scaled up is reached from the
   // unscaled one, in 5 epochs or a tenth of the run, whichever is less (Goyal et al., 2017).
   Warmup warmup{std::min(facts.default_warmup / unit, horizon / 5)};
   if (facts.lr_factor > 1) {
     warmup = {std::max(warmup.length, std::min(5 * facts.steps_per_epoch / unit, horizon / 10)), 1 / facts.lr_factor};
   }
-  if (!o.milestones.empty()) warmup.length = std::min(warmup.length, o.milestones[0] - 1);
+  if (!o.milestones.empty()) {
+    warmup.length = std::min(warmup.length, units_of(o.milestones[0], o, epoch, "milestones") - 1);
+  }
   return warmup;
 }
 
 }  // namespace
+
+bool warms_up(const std::string& name) {
+  return std::any_of(std::begin(kSchedules), std::end(kSchedules),
+                     [&](const Entry& entry) { return entry.name == name && entry.warms_up; });
+}
 
 std::vector<std::string_view> schedule_names() {
   std::vector<std::string_view> names;

@@ -25,6 +25,8 @@ struct RunFacts {
 };
 
 std::vector<std::string_view> schedule_names();
+// Whether there is such a schedule and it has a warm-up of its own.
+bool warms_up(const std::string& name);
 
 // Returns how many of the run's steps the schedule counts as one.
 int64_t steps_per_unit(const LrOptions& options, int64_t steps_per_epoch);

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "lockstep/base/testing/refusal.h"
+
 namespace lockstep::schedule {
 namespace {
 
@@ -39,7 +43,9 @@ TEST(Schedules, LengthsAreWhatTheWarmupLeaves) {
   for (const char* name : {"cosine", "onecycle", "polynomial"}) {
     options = options_of(name);
     options.warmup = 301;
-    EXPECT_THROW(make_schedule(options, kFacts), ConfigError);
+    EXPECT_EQ(testing_support::refusal([&] { make_schedule(options, kFacts); }),
+              "--warmup: 301 steps leave nothing to the schedule, which has 300 in all; shorten --warmup, or give more "
+              "--epochs");
   }
 }
 
@@ -92,6 +98,41 @@ TEST(Schedules, MilestonesCountFromTheRunsStart) {
   options.warmup.reset();
   options.milestones = {5};
   EXPECT_EQ(make_schedule(options, kFacts).warmup, 4) << "the recipe's gives way";
+}
+
+// adjust_learning_rate() of Apex's examples/imagenet/main_amp.py: the rate rises by the step and drops by the epoch.
+TEST(Schedules, LengthsInEpochsAreThoseOfApexsExample) {
+  const auto epochs = [](int64_t count) { return Length(count, ScheduleUnit::kEpochs); };
+  LrOptions options = options_of("multistep");
+  options.warmup = epochs(5);
+  options.milestones = {epochs(30), epochs(60), epochs(80)};
+  const RunFacts facts{.lr = 0.4, .lr_factor = 4, .epochs = 90, .steps_per_epoch = 7};
+  const auto schedule = make_schedule(options, facts);
+  for (int64_t step = 0; step < facts.epochs * facts.steps_per_epoch; ++step) {
+    const int64_t epoch = step / facts.steps_per_epoch;
+    double apex = facts.lr * std::pow(0.1, static_cast<double>(epoch / 30 + (epoch >= 80 ? 1 : 0)));
+    if (epoch < 5) apex *= static_cast<double>(1 + step) / (5.0 * static_cast<double>(facts.steps_per_epoch));
+    EXPECT_NEAR(lr_at(schedule, step), apex, 1e-12) << step;
+  }
+}
+
+TEST(Schedules, ALengthInEpochsIsSoManySteps) {
+  const Length two(2, ScheduleUnit::kEpochs), steps(20, ScheduleUnit::kSteps);
+  LrOptions options = options_of("step");
+  options.step_size = two;
+  EXPECT_EQ(std::get<StepLr>(make_schedule(options, kFacts).shape).step_size, 20);
+  options.unit = ScheduleUnit::kEpochs;
+  EXPECT_EQ(std::get<StepLr>(make_schedule(options, kFacts).shape).step_size, 2);
+  options.step_size = steps;
+  EXPECT_THROW(make_schedule(options, kFacts), ConfigError) << "it counts epochs";
+  options = options_of("cosine-restarts");
+  options.restart_every = two;
+  options.warmup = steps;
+  EXPECT_EQ(std::get<CosineRestartsLr>(make_schedule(options, kFacts).shape).t_0, 20);
+  EXPECT_EQ(make_schedule(options, kFacts).warmup, 20);
+  options = options_of("multistep");
+  options.milestones = {Length(3, ScheduleUnit::kEpochs), 30};
+  EXPECT_THROW(make_schedule(options, kFacts), ConfigError) << "one after the other";
 }
 
 TEST(Schedules, ALossIsBetterLowerAndAMetricHigher) {

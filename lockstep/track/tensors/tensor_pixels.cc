@@ -24,7 +24,7 @@ image::Pixels image_pixels(const at::Tensor& image) {
   for (int y = 0; y < pixels.height(); ++y) {
     for (int x = 0; x < pixels.width(); ++x) {
       for (int c = 0; c < 3; ++c) {
-        const float level = (levels[levels.size(0) == 3 ? c : 0][y][x] - low) * scale + 0.5f;
+        const float level = (levels[levels.size(0) >= 3 ? c : 0][y][x] - low) * scale + 0.5f;
         pixels.at(x, y)[c] = static_cast<uint8_t>(std::isfinite(level) ? std::clamp(level, 0.0f, 255.0f) : 0.0f);
       }
     }

@@ -1,8 +1,10 @@
 #include "lockstep/train/folder/run_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/checkpoint/names/step_files.h"
 #include "lockstep/train/folder/run_files.h"
@@ -22,22 +24,15 @@ std::string run_above(const fs::path& file) {
 }
 
 bool has_safetensors(const std::string& folder) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".safetensors") return true;
-  }
-  return false;
+  const auto entries = entries_of(folder);
+  return std::ranges::any_of(entries, [](const fs::path& path) { return path.extension() == ".safetensors"; });
 }
 
 }  // namespace
 
 bool holds_checkpoint(const std::string& folder) {
-  std::error_code error;
-  const std::string checkpoints = RunFiles{folder}.checkpoints();
-  for (fs::directory_iterator each(checkpoints, error), end; !error && each != end; each.increment(error)) {
-    if (each->path().extension() == ".pt") return true;
-  }
-  return false;
+  const auto entries = entries_of(RunFiles{folder}.checkpoints());
+  return std::ranges::any_of(entries, [](const fs::path& path) { return path.extension() == ".pt"; });
 }
 
 bool holds_run(const std::string& folder) {

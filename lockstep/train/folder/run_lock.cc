@@ -17,6 +17,7 @@
 #include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/process_state.h"
@@ -105,8 +106,7 @@ LockOwner read_owner(const std::string& text) {
 bool has_ended(const std::string& text) {
   const LockOwner owner = read_owner(text);
   if (owner.pid == 0 || owner.host != host_name()) return false;
-  const char state = process_state(owner.pid);
-  return state == '\0' || state == 'Z' || state == 'X';
+  return process_ended(owner.pid);
 }
 
 void write_text(int file, const std::string& path, const std::vector<JobCommand>& commands) {
@@ -156,14 +156,13 @@ std::optional<bool> has_lock_open(int pid, const std::string& folder) {
   struct stat lock {};
   if (stat(RunFiles{folder}.lock().c_str(), &lock) != 0) return false;
   std::error_code error;
-  std::filesystem::directory_iterator each(cat("/proc/", pid, "/fd"), error), end;
+  const auto descriptors = entries_of(cat("/proc/", pid, "/fd"), error);
   if (error == std::errc::permission_denied) return std::nullopt;
-  for (; !error && each != end; each.increment(error)) {
+  return std::ranges::any_of(descriptors, [&lock](const std::filesystem::path& each) {
     struct stat open_file {};
-    const bool known = stat(each->path().c_str(), &open_file) == 0;
-    if (known && open_file.st_dev == lock.st_dev && open_file.st_ino == lock.st_ino) return true;
-  }
-  return false;
+    const bool known = stat(each.c_str(), &open_file) == 0;
+    return known && open_file.st_dev == lock.st_dev && open_file.st_ino == lock.st_ino;
+  });
 }
 
 RunLock RunLock::take(const std::string& folder, const std::string& option) { return take(folder, option, Means{}); }

@@ -1,19 +1,15 @@
 #include "lockstep/train/folder/text_file.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/checkpoint/files/atomic_file.h"
 
 namespace lockstep::train {
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
+std::string read_text(const std::string& path) { return file_content(path).value_or(""); }
 
 void write_text(const std::string& path, const std::string& text) {
   checkpoint::write_atomically(path, [&](checkpoint::ByteSink& sink) { sink.write(text); });

@@ -32,7 +32,7 @@ std::string options_text(const std::vector<OptionDifference>& options) {
 }
 
 std::string metrics_text(const MetricComparison& metrics) {
-  if (metrics.records + metrics.only_a + metrics.only_b == 0) return "";
+  if (metrics.records + metrics.only_a.count + metrics.only_b.count == 0) return "";
   std::string text = "metrics: ";
   if (metrics.differing == 0) {
     text += cat("equal in ", metrics.records, metrics.records == 1 ? " record\n" : " records\n");
@@ -41,12 +41,14 @@ std::string metrics_text(const MetricComparison& metrics) {
                 metrics.records, " records differ\n");
     for (const auto& [name, a, b] : metrics.fields) text += two(name, value_text(a), value_text(b)) + '\n';
   }
-  const auto only = [&](int64_t count, char run, int64_t last) {
-    if (count > 0)
-      text += cat("  only ", run, " has ", count, count == 1 ? " record" : " records", ", to step ", last, '\n');
+  const auto only = [&](const OnlyOnes& ones, char run) {
+    if (ones.count == 0) return;
+    const std::string steps =
+        ones.first == ones.last ? cat("step ", ones.first) : cat("steps ", ones.first, " to ", ones.last);
+    text += cat("  only ", run, " has ", ones.count, ones.count == 1 ? " record" : " records", ", of ", steps, '\n');
   };
-  only(metrics.only_a, 'A', metrics.last_a);
-  only(metrics.only_b, 'B', metrics.last_b);
+  only(metrics.only_a, 'A');
+  only(metrics.only_b, 'B');
   return text;
 }
 
@@ -80,8 +82,8 @@ Json options_json(const std::vector<OptionDifference>& options) {
 Json metrics_json(const MetricComparison& metrics) {
   Json json = {{"records", metrics.records},
                {"differing", metrics.differing},
-               {"only_a", metrics.only_a},
-               {"only_b", metrics.only_b}};
+               {"only_a", metrics.only_a.count},
+               {"only_b", metrics.only_b.count}};
   if (metrics.differing > 0) {
     json["first"] = {{"step", metrics.step}, {"kind", metrics.kind}, {"fields", pairs(metrics.fields)}};
   }

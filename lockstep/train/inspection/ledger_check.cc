@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 
 namespace lockstep::train {
 namespace {
@@ -63,7 +64,7 @@ class Check {
   explicit Check(const std::string& folder) {
     std::error_code error;
     std::vector<std::string> paths;
-    for (const auto& each : fs::directory_iterator(folder, error)) paths.push_back(each.path().string());
+    for (const fs::path& path : entries_of(folder, error)) paths.push_back(path.string());
     if (error) throw IoError("can't be read: ", error.message());
     std::sort(paths.begin(), paths.end());
     for (const std::string& path : paths) {

@@ -35,7 +35,6 @@ class Records {
   }
 
   const std::optional<Record>& now() const { return now_; }
-  int64_t last() const { return last_; }
 
   void next() {
     now_.reset();
@@ -50,14 +49,13 @@ class Records {
     std::string kind = fields.contains("kind") && fields["kind"].is_string() ? fields["kind"].get<std::string>() : "";
     if (kind != "train" && kind != "eval") return;  // how ranks communicated
     if (fields.contains("split") && fields["split"].is_string()) kind += ' ' + fields["split"].get<std::string>();
-    last_ = fields["step"].get<int64_t>();
-    now_ = {.step = last_, .kind = std::move(kind), .fields = std::move(fields)};
+    const auto step = fields["step"].get<int64_t>();
+    now_ = {.step = step, .kind = std::move(kind), .fields = std::move(fields)};
   }
 
   std::string path_;
   std::ifstream file_;
   std::optional<Record> now_;
-  int64_t last_ = 0;
 };
 
 template <typename Left>
@@ -87,10 +85,10 @@ MetricComparison compare_metrics(const std::string& a, const std::string& b) {
   MetricComparison found;
   while (left.now() || right.now()) {
     if (!right.now() || (left.now() && left.now()->place() < right.now()->place())) {
-      ++found.only_a;
+      found.only_a.add(left.now()->step);
       left.next();
     } else if (!left.now() || right.now()->place() < left.now()->place()) {
-      ++found.only_b;
+      found.only_b.add(right.now()->step);
       right.next();
     } else {
       ++found.records;
@@ -104,8 +102,6 @@ MetricComparison compare_metrics(const std::string& a, const std::string& b) {
       right.next();
     }
   }
-  found.last_a = left.last();
-  found.last_b = right.last();
   return found;
 }
 

@@ -15,6 +15,15 @@ struct TwoValues {
   bool operator==(const TwoValues&) const = default;
 };
 
+struct OnlyOnes {
+  int64_t count = 0, first = 0, last = 0;  // the steps are 0 where there are none
+
+  void add(int64_t step) {
+    if (count++ == 0) first = step;
+    last = step;
+  }
+};
+
 struct MetricComparison {
   // Of the first record that both have and that differs; step 0: no record does.
   int64_t step = 0;
@@ -23,11 +32,9 @@ struct MetricComparison {
   // Records that both have, and how many of these differ.
   int64_t records = 0, differing = 0;
   // Records that only one has, such as the steps of a longer run.
-  int64_t only_a = 0, only_b = 0;
-  // The last steps.
-  int64_t last_a = 0, last_b = 0;
+  OnlyOnes only_a, only_b;
 
-  bool equal() const { return differing == 0 && only_a == 0 && only_b == 0; }
+  bool equal() const { return differing == 0 && only_a.count == 0 && only_b.count == 0; }
 };
 
 // Compares what a run's training decides: not times, speeds and how ranks communicated, which no two runs have alike.

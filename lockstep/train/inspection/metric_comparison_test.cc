@@ -33,7 +33,6 @@ TEST_F(MetricComparisonTest, TimesAndCommunicationDoNotCount) {
               train(1, 2.5, R"(,"time":2,"seconds":0.2,"samples_per_second":8,"data_seconds":2)") + train(2, 2.4));
   EXPECT_TRUE(found.equal());
   EXPECT_EQ(found.records, 2);
-  EXPECT_EQ(found.last_a, 2);
 }
 
 TEST_F(MetricComparisonTest, TheFirstRecordThatDiffersWithBothValues) {
@@ -53,19 +52,19 @@ TEST_F(MetricComparisonTest, RunsOfOtherLengthsAndEvaluations) {
   const auto found = compare(train(1, 3) + eval + train(2, 2) + train(3, 1), train(1, 3) + train(2, 2));
   EXPECT_FALSE(found.equal());
   EXPECT_EQ(found.step, 0);
-  EXPECT_EQ(found.only_a, 2);
-  EXPECT_EQ(found.only_b, 0);
-  EXPECT_EQ(found.last_a, 3);
-  EXPECT_EQ(found.last_b, 2);
+  EXPECT_EQ(found.only_a.count, 2);
+  EXPECT_EQ(found.only_b.count, 0);
+  EXPECT_EQ(found.only_a.first, 1);
+  EXPECT_EQ(found.only_a.last, 3);
   const auto other = compare(train(2, 2), train(1, 3) + eval + train(2, 2));
-  EXPECT_EQ(other.only_b, 2);
+  EXPECT_EQ(other.only_b.count, 2);
   EXPECT_EQ(other.records, 1);
 }
 
 TEST_F(MetricComparisonTest, HalfALineAndAFileThatIsNotThere) {
   const auto found = compare(train(1, 3) + "{\"kind\":\"tr", train(1, 3));
   EXPECT_TRUE(found.equal());
-  EXPECT_EQ(compare_metrics(dir_ / "a", dir_ / "none").only_a, 1);
+  EXPECT_EQ(compare_metrics(dir_ / "a", dir_ / "none").only_a.count, 1);
 }
 
 TEST(Results, WithoutThoseOfTheMachine) {

@@ -7,11 +7,15 @@
 #include <fstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/path_kind.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/checkpoint/contents/check_file.h"
 #include "lockstep/checkpoint/names/step_files.h"
 #include "lockstep/config/toml_file.h"
+#include "lockstep/track/event_file.h"
+#include "lockstep/track/event_records.h"
 #include "lockstep/train/folder/run_files.h"
 #include "lockstep/train/inspection/ledger_check.h"
 
@@ -78,13 +82,18 @@ std::string check_metrics(const std::string& path) {
 }
 
 std::string check_results(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw IoError("can't be read: ", errno_text(errno));
-  const auto results = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  const auto text = file_content(path);
+  if (!text) throw IoError("can't be read: ", errno_text(errno));
+  const auto results = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!results.is_object() || !results.contains("steps") || !results["steps"].is_number_integer()) {
     throw DataError("not the results of a run: no JSON object with \"steps\"");
   }
   return counted(results["steps"].get<size_t>(), "step");
+}
+
+std::string check_events(const std::string& path) {
+  const track::EventRecords records = track::read_event_records(path);
+  return counted(records.whole.size(), "record") + (records.has_half ? " and half a one, which a resume drops" : "");
 }
 
 std::string check_config(const std::string& path) { return counted(config::read_any_toml(path).size(), "option"); }
@@ -98,6 +107,8 @@ void check_by_name(const std::string& path, std::vector<FileCheck>& checks) {
     checks.push_back({State::kSetAside, path, "was found damaged when the run went on"});
   } else if (fs::is_symlink(path)) {
     if (name.ends_with(".pt")) checks.push_back(checked(path, [&] { return check_link(path); }));
+  } else if (track::is_event_file(name)) {
+    checks.push_back(checked(path, [&] { return check_events(path); }));
   } else if (name.ends_with(".pt")) {
     checks.push_back(checked(path, [&] { return check_checkpoint(path); }));
   }
@@ -120,9 +131,7 @@ void mark_links_to_damaged(Each begin, Each end) {
 void check_folder(const std::string& folder, std::vector<FileCheck>& checks) {
   std::vector<std::string> paths;
   std::error_code error;
-  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
-    paths.push_back(each->path().string());
-  }
+  for (const fs::path& path : entries_of(folder, error)) paths.push_back(path.string());
   if (error) checks.push_back({State::kUnreadable, folder, error.message()});
   std::sort(paths.begin(), paths.end());
   const auto first = static_cast<ptrdiff_t>(checks.size());

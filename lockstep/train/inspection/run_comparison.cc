@@ -7,7 +7,9 @@
 #include <tuple>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/file_content.h"
 #include "lockstep/base/path_kind.h"
+#include "lockstep/checkpoint/formats/safetensors_index.h"
 #include "lockstep/checkpoint/names/step_files.h"
 #include "lockstep/config/toml_file.h"
 #include "lockstep/train/folder/run_files.h"
@@ -49,8 +51,7 @@ std::vector<OptionDifference> compare_options(const std::string& a, const std::s
 }
 
 nlohmann::ordered_json results_of(const std::string& path) {
-  std::ifstream file(path);
-  auto results = nlohmann::ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  auto results = nlohmann::ordered_json::parse(file_content(path).value_or(""), nullptr, /*allow_exceptions=*/false);
   if (!results.is_object()) throw DataError(path, ": not the results of a run: no JSON object");
   return results;
 }
@@ -73,7 +74,7 @@ bool have_same_bytes(const std::string& a, const std::string& b) {
 std::optional<std::string> newest_in(const std::string& folder) {
   if (auto newest = newest_checkpoint(folder)) return newest;
   const auto steps = checkpoint::step_files_in(folder);
-  return steps.empty() ? std::nullopt : std::optional(steps.back().path);
+  return steps.empty() ? checkpoint::find_safetensors(folder) : std::optional(steps.back().path);
 }
 
 // The bytes of a file depend on the training's state alone, so most steps need not be read as checkpoints.

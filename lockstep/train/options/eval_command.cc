@@ -40,10 +40,7 @@ void EvalOptions::declare(config::OptionSet& options) {
   using enum config::Effect;
   options.section("Options");
   options.subject("recipe", &recipe, kNone);
-  options.text("load", "FILE", "the checkpoint to evaluate", &load, kNone);
-  options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (model.)", &strip_prefix, kNone);
-  options.flag("ignore-unknown", "leave out objects of unknown classes (nothing in a file is called)", &ignore_unknown,
-               kNone);
+  weights.declare(options, "the checkpoint to evaluate");
   options.text("data", "DIR", "folder of the data set (left out: the run's; without a run, made on the spot)", &data,
                kNone);
   options.number("skip-bad", "N", "leave out up to N samples that can't be read, beside those that the run met",
@@ -72,8 +69,8 @@ std::optional<std::string> EvalCommand::read(const std::vector<std::string>& arg
   const config::Given line = tokenize(shapes, words, config::Rest::kOptions, choice_.names());
   if (line.help) return help(program_, shapes, choice_.names());
   rows_.apply_as_given(line.options);
-  const auto found = CheckpointSubject(program_, "eval", choice_).find(line, options_.load, rows_, own_rows_);
-  options_.load = found.load;
+  const auto found = CheckpointSubject(program_, "eval", choice_).find(line, options_.weights.load, rows_, own_rows_);
+  options_.weights.load = found.load;
   options_.recipe = found.recipe;
   recipe_ = found.description;
   const OptionFile& run = found.run;

@@ -12,21 +12,24 @@
 #include "lockstep/train/options/device_option.h"
 #include "lockstep/train/options/option_file.h"
 #include "lockstep/train/options/recipe_choice.h"
+#include "lockstep/train/options/weights_options.h"
 
 namespace lockstep::train {
 
 enum class EvalSplit { kTrain, kValidation, kTest };
+// The last two are what the parts of Paddle's mnist.json.gz are called.
 constexpr auto words(EvalSplit) {
-  return std::to_array<config::Word<EvalSplit>>(
-      {{EvalSplit::kTrain, "train"}, {EvalSplit::kValidation, "validation"}, {EvalSplit::kTest, "test"}});
+  return std::to_array<config::Word<EvalSplit>>({{EvalSplit::kTrain, "train"},
+                                                 {EvalSplit::kValidation, "validation"},
+                                                 {EvalSplit::kTest, "test"},
+                                                 {EvalSplit::kValidation, "valid"},
+                                                 {EvalSplit::kTest, "eval"}});
 }
 
 struct EvalOptions {
-  std::string recipe;           // its name
-  std::string load;             // a checkpoint, or the folder of a run; never empty
-  std::string strip_prefix;     // of the names in it
-  bool ignore_unknown = false;  // leaves out what it holds of unknown classes
-  std::string data;             // as the line says; empty: the run's own
+  std::string recipe;  // its name
+  WeightsOptions weights;
+  std::string data;  // as the line says; empty: the run's own
   // The data that the checkpoint's run was trained on, if the checkpoint lies in a run's folder; "": made on the spot.
   std::optional<std::string> run_data;
   int64_t run_skip_bad = 0;         // what the run passed over at most, if the checkpoint lies in its folder

@@ -32,10 +32,7 @@ void ExportCommandOptions::declare(config::OptionSet& options) {
   options.section("Options");
   options.subject("recipe", &recipe, kNone);
   options.subject("out", &out, kNone);
-  options.text("load", "FILE", "the checkpoint", &load, kNone);
-  options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (model.)", &strip_prefix, kNone);
-  options.flag("ignore-unknown", "leave out objects of unknown classes (nothing in a file is called)", &ignore_unknown,
-               kNone);
+  weights.declare(options, "the checkpoint");
   options.word("format", "of OUT (left out: as its name ends)", &format, kNone);
   options.number("batch", "N", "images in each batch (left out: any number)", &batch, 1, 1 << 16, kNone);
   options.flag("dynamic-size", "for images of other sizes too; unet's are multiples of 16", &dynamic_size, kNone);
@@ -52,14 +49,14 @@ std::optional<std::string> ExportCommand::read(const std::vector<std::string>& a
   config::Given line = tokenize(shapes, args, config::Rest::kOptions, choice_.names());
   if (line.help) return help(program_, shapes, choice_.names());
   rows_.apply_as_given(line.options);
-  if (line.words.empty() || line.words.size() > 2 || (line.words.size() == 1 && options_.load.empty())) {
+  if (line.words.empty() || line.words.size() > 2 || (line.words.size() == 1 && options_.weights.load.empty())) {
     throw ConfigError("export: expected two words, RUN_DIR or RECIPE, and OUT, the file to write; ", program_,
                       " export --help says more");
   }
   options_.out = line.words.back();
   line.words.pop_back();
-  const auto found = CheckpointSubject(program_, "export", choice_).find(line, options_.load, rows_, own_rows_);
-  options_.load = found.load;
+  const auto found = CheckpointSubject(program_, "export", choice_).find(line, options_.weights.load, rows_, own_rows_);
+  options_.weights.load = found.load;
   options_.recipe = found.recipe;
   recipe_ = found.description;
   if (found.run.recipe == found.recipe) options_.run_data = value_of(found.run.options, "data").value_or("");

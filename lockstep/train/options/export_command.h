@@ -8,6 +8,7 @@
 
 #include "lockstep/config/words.h"
 #include "lockstep/train/options/recipe_choice.h"
+#include "lockstep/train/options/weights_options.h"
 
 namespace lockstep::train {
 
@@ -17,11 +18,9 @@ constexpr auto words(ExportTo) {
 }
 
 struct ExportCommandOptions {
-  std::string recipe;              // its name
-  std::string out;                 // the file to write; never empty
-  std::string load;                // a checkpoint, or the folder of a run; never empty
-  std::string strip_prefix;        // of the names in it
-  bool ignore_unknown = false;     // leaves out what it holds of unknown classes
+  std::string recipe;  // its name
+  std::string out;     // the file to write; never empty
+  WeightsOptions weights;
   std::string run_data;            // what the run was trained on, if the checkpoint lies in a run's folder; else empty
   std::optional<ExportTo> format;  // unset: as the file's name says
   std::optional<int> batch;        // images a batch; unset: any number

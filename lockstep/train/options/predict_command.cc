@@ -36,10 +36,7 @@ void PredictOptions::declare(config::OptionSet& options) {
   using enum config::Effect;
   options.section("Options");
   options.subject("recipe", &recipe, kNone);
-  options.text("load", "FILE", "the checkpoint", &load, kNone);
-  options.text("strip-prefix", "TEXT", "drop it from the front of the names of weights (model.)", &strip_prefix, kNone);
-  options.flag("ignore-unknown", "leave out objects of unknown classes (nothing in a file is called)", &ignore_unknown,
-               kNone);
+  weights.declare(options, "the checkpoint");
   options.text("input", "IN", "-i, an image, a folder of images, or - for standard input", &input, kNone);
   options.text("output", "OUT",
                "-o, a file for the table of classes, a folder for masks (left out: standard output, "
@@ -66,8 +63,9 @@ std::optional<std::string> PredictCommand::read(const std::vector<std::string>& 
       tokenize(shapes, config::respell(args, spellings, shapes), config::Rest::kOptions, choice_.names());
   if (line.help) return help(program_, shapes, choice_.names());
   rows_.apply_as_given(line.options);
-  const auto found = CheckpointSubject(program_, "predict", choice_).find(line, options_.load, rows_, own_rows_);
-  options_.load = found.load;
+  const auto found =
+      CheckpointSubject(program_, "predict", choice_).find(line, options_.weights.load, rows_, own_rows_);
+  options_.weights.load = found.load;
   options_.recipe = found.recipe;
   recipe_ = found.description;
   if (found.run.recipe == found.recipe) options_.run_data = value_of(found.run.options, "data").value_or("");

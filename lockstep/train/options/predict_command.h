@@ -10,6 +10,7 @@
 #include "lockstep/config/words.h"
 #include "lockstep/train/options/device_option.h"
 #include "lockstep/train/options/recipe_choice.h"
+#include "lockstep/train/options/weights_options.h"
 
 namespace lockstep::train {
 
@@ -20,14 +21,12 @@ constexpr auto words(TableFormat) {
 }
 
 struct PredictOptions {
-  std::string recipe;           // its name
-  std::string load;             // a checkpoint, or the folder of a run; never empty
-  std::string strip_prefix;     // of the names in it
-  bool ignore_unknown = false;  // leaves out what it holds of unknown classes
-  std::string run_data;         // what the run was trained on, if the checkpoint lies in a run's folder; else empty
-  std::string input;            // an image, a folder of images, or "-", standard input; never empty
-  std::string output;           // of classes a file, of masks a folder; empty: standard output, or beside the images
-  int top = 5;                  // classes of each image
+  std::string recipe;  // its name
+  WeightsOptions weights;
+  std::string run_data;  // what the run was trained on, if the checkpoint lies in a run's folder; else empty
+  std::string input;     // an image, a folder of images, or "-", standard input; never empty
+  std::string output;    // of classes a file, of masks a folder; empty: standard output, or beside the images
+  int top = 5;           // classes of each image
   TableFormat format = TableFormat::kText;
   int batch_size = 16;
   int threads = 0;  // 0: all cores

@@ -81,7 +81,7 @@ std::vector<std::string> preset_names(const RecipeDescription& recipe) {
 }
 
 std::vector<config::GivenOption> preset_options(const RecipeDescription& recipe, const std::string& name) {
-  if (name.empty()) return {};
+  if (name.empty() || name == kNoPreset) return {};
   for (const Preset& preset : recipe.presets()) {
     if (preset.name == name) return preset.options;
   }

@@ -45,8 +45,10 @@ class RecipeChoice {
 
 // The names of the recipe's presets.
 std::vector<std::string> preset_names(const RecipeDescription& recipe);
-// The options of the recipe's preset; none of an empty name, which means the recipe's own settings. Throws ConfigError
-// for another name.
+// The recipe's own settings, where its data would ask for a preset.
+inline constexpr const char* kNoPreset = "none";
+// The options of the recipe's preset; none of kNoPreset and of an empty name, which mean the recipe's own settings.
+// Throws ConfigError for another name.
 std::vector<config::GivenOption> preset_options(const RecipeDescription& recipe, const std::string& name);
 
 }  // namespace lockstep::train

@@ -20,6 +20,12 @@ class RecipeDescription {
   virtual ~RecipeDescription() = default;
   virtual std::string name() const = 0;
   virtual std::vector<Preset> presets() const { return {}; }
+  // The preset that a run has where nothing names one: what these data ask for, unless one of the options that were
+  // given speaks against it. "": the recipe's own settings.
+  virtual std::string usual_preset(const std::string& /*data*/,
+                                   const std::vector<config::GivenOption>& /*given*/) const {
+    return "";
+  }
   // Other people's names for options.
   virtual std::vector<config::Spelling> spellings() const { return {}; }
   // Declares the recipe's own options, bound to fields of this object. They are read before any other function is

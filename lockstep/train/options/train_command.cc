@@ -8,6 +8,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/config/tokenizer.h"
+#include "lockstep/schedule/options/schedules.h"
 
 namespace lockstep::train {
 namespace {
@@ -43,6 +44,8 @@ void drop_other_form(GivenOptions& earlier, const GivenOptions& later) {
   if (!now) return;
   if (*now != "pipeline") take(earlier, "stages"), take(earlier, "schedule-pp");
   if (*now != "dp") take(earlier, "replicas");
+  if (*now != "ps") take(earlier, "servers");
+  if (*now == "pipeline" || *now == "ps") take(earlier, "shard-optimizer");  // each weight has its owner there
 }
 
 // The same of an earlier run, whose processes are those of its form.
@@ -119,6 +122,14 @@ NamedPreset preset_of(const GivenOptions& line, const OptionFile& told, const Op
   return {value_of(resumed.options, "preset"), resumed.path};
 }
 
+// The preset that nothing names, of a run that begins: by its data. A later place's options come last.
+std::string usual_preset(const RecipeDescription& recipe, const OptionFile& told, const GivenOptions& line) {
+  GivenOptions given = told.options;
+  given.insert(given.end(), line.begin(), line.end());
+  const auto data = value_of(line, "data");
+  return recipe.usual_preset(data ? *data : value_of(told.options, "data").value_or(""), given);
+}
+
 // The options that say which run is meant; all others wait until its recipe is known.
 TrainOptions place_of(const GivenOptions& line, const OptionFile& told, const std::string& word) {
   TrainOptions asked;
@@ -156,6 +167,23 @@ void of_file(const std::string& path, const Apply& apply) {
     if (path.empty()) throw;
     throw ConfigError(path, ": ", error.what());
   }
+}
+
+// The weights that the options name, among others.
+WeightsOptions weights_in(const std::vector<GivenOption>& options) {
+  WeightsOptions weights;
+  config::OptionSet rows;
+  weights.declare_start(rows);
+  rows.apply(options);
+  return weights;
+}
+
+// Whether it is --load, or an option that goes with it.
+bool is_of_weights(std::string_view name) {
+  WeightsOptions weights;
+  config::OptionSet rows;
+  weights.declare_start(rows);
+  return rows.find(name) != nullptr;
 }
 
 }  // namespace
@@ -209,29 +237,39 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
                          const std::vector<GivenOption>& line) {
   rows_.reset();
   options_.recipe = recipe;
-  const auto [preset, place] = preset_of(line, file, resumed);
+  auto [preset, place] = preset_of(line, file, resumed);
   std::vector<GivenOption> usual;
   of_file(place, [&, name = preset] {
     refuse_preset_of_a_run(name, resumed);
     usual = preset_options(*recipe_, name.value_or(""));
   });
+  if (!preset && resumed.path.empty()) {
+    preset = usual_preset(*recipe_, file, line);
+    usual = preset_options(*recipe_, *preset);
+    if (!preset->empty()) usual.push_back({"preset", *preset});
+  }
   options_.parent = resumed.parent;
-  options_.loaded = value_of(resumed.options, "load").value_or("");
+  options_.loaded = weights_in(resumed.options);
   std::erase_if(resumed.options, [&](const GivenOption& option) { return rows_.find(option.name)->one_start; });
   OptionFile told = file;
   // A fork's own file: its parent began with these weights, and --resume brings what became of them.
-  if (!told.parent.empty()) options_.loaded = take(told.options, "load").value_or(options_.loaded);
-  if (!told.parent.empty()) take(told.options, "strip-prefix");
-  if (!told.parent.empty()) take(told.options, "ignore-unknown");
+  const bool is_fork = !told.parent.empty();
+  if (is_fork && names(told.options, "load")) options_.loaded = weights_in(told.options);
+  // How a file's weights are read is not said of others, which the line names.
+  if (is_fork || names(line, "load")) {
+    std::erase_if(told.options, [](const GivenOption& option) { return is_of_weights(option.name); });
+  }
   drop_dependents(resumed.options, told.options, rows_);
   drop_dependents(resumed.options, line, rows_);
-  const auto warmup = value_of(usual, "warmup");  // a preset's goes with any schedule
+  const auto warmup = value_of(usual, "warmup");  // a preset's goes with any schedule that has none of its own
+  bool warms_up = false;
   for (const auto* later : std::initializer_list<const GivenOptions*>{&resumed.options, &told.options, &line}) {
     drop_dependents(usual, *later, rows_);
     drop_replaced(usual, *later, rows_);
     drop_other_form(usual, *later);
+    if (const auto schedule = value_of(*later, "schedule")) warms_up = schedule::warms_up(*schedule);
   }
-  if (warmup && !value_of(usual, "warmup")) usual.push_back({"warmup", *warmup});
+  if (warmup && !warms_up && !value_of(usual, "warmup")) usual.push_back({"warmup", *warmup});
   if (names(resumed.options, "hold-out")) take(resumed.options, "validation");  // older versions recorded both
   drop_replaced(resumed.options, told.options, rows_);
   drop_replaced(resumed.options, line, rows_);
@@ -261,8 +299,7 @@ std::vector<std::string> TrainCommand::arguments() const {
 std::string TrainCommand::resume_command(const std::string& folder) const {
   std::string command = cat(program_, " train ", options_.recipe, " --resume ", quoted(folder));
   for (const config::Option& row : rows_.rows()) {
-    const bool goes_on = row.name != "load" && row.name != "strip-prefix" && row.name != "ignore-unknown" &&
-                         row.name != "overwrite";  // these said how the run began
+    const bool goes_on = !is_of_weights(row.name) && row.name != "overwrite";  // these said how the run began
     if (!row.one_start || !row.given || !goes_on) continue;
     command += cat(" --", row.name, row.form == config::OptionForm::kFlag ? "" : cat(' ', row.get().value_or("")));
   }

@@ -52,13 +52,13 @@ TEST(TrainCommand, TheFileOfAForkIsRepeatedFromItsParent) {
   const FindResumedConfig find_resumed = [&](const TrainOptions&) { return parents; };
   TrainCommand front("my_program", testing_support::recipes());
   front.read({"--config", forks, "--resume", "d/checkpoints/step-000005.pt", "--out", "f"}, {.cores = 4}, find_resumed);
-  EXPECT_EQ(front.options().load, "") << "its weights come with --resume";
-  EXPECT_EQ(front.options().loaded, "first.pt");
+  EXPECT_EQ(front.options().weights.load, "") << "its weights come with --resume";
+  EXPECT_EQ(front.options().loaded.load, "first.pt");
   std::vector<std::string> arguments = front.arguments();
   arguments.erase(arguments.begin());
   TrainCommand worker("my_program", testing_support::recipes());
   worker.read(arguments, {.cores = 4}, find_resumed);
-  EXPECT_EQ(worker.options().loaded, "first.pt");
+  EXPECT_EQ(worker.options().loaded.load, "first.pt");
   TrainCommand other("my_program", testing_support::recipes());
   EXPECT_THROW(
       other.read({"--config", parents, "--resume", "d/checkpoints/step-000005.pt"}, {.cores = 4}, find_resumed),

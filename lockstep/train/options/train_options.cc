@@ -52,15 +52,9 @@ void TrainOptions::declare_run(config::OptionSet& options) {
             kNone)
       .of_one_start()
       .not_in_file();
-  options.text("load", "FILE", "weights to start from", &load, kNone).of_one_start();
-  options.text("strip-prefix", "TEXT", "drop it from the front of --load's names (model.)", &strip_prefix, kNone)
-      .of_one_start();
-  options
-      .flag("ignore-unknown", "with --load: leave out objects of unknown classes (nothing in a file is called)",
-            &ignore_unknown, kNone)
-      .of_one_start();
+  weights.declare_start(options);
   // A preset has no effect of its own on the record: the options that it sets are recorded.
-  options.text("preset", "NAME", "another's settings", &preset, kNone);
+  options.text("preset", "NAME", "another's settings (none: the recipe's own, whatever the data)", &preset, kNone);
   options.number("batch-size", "N", "samples a lane", &batch_size, 1, kMostSamples, kIdentity);
   options.number("global-batch-size", "N", "samples a step, instead of --batch-size", &global_batch_size, 1,
                  kMostSamples, kNone);  // recorded as --batch-size
@@ -121,6 +115,11 @@ void TrainOptions::declare_machine(config::OptionSet& options) {
   options.flag("detect-anomaly", "name the layer that a loss that is not finite comes from", &detect_anomaly, kNone);
   options.number("log-every", "STEPS", "print a line with the loss (0: don't)", &log_every, 0, kMostSteps, kNone);
   options.flag("quiet", "errors, warnings and the last lines only", &quiet, kNone).of_one_start();
+  options
+      .number("dashboard", "PORT", "serve the run's curves on a web page here (bare: at a free port)", &dashboard, 0,
+              65535, kNone)
+      .bare("0")
+      .of_one_start();
   options.flag("detach", "go on in the background: see lockstep ps, logs and stop", &detach, kNone)
       .of_one_start()
       .not_in_file();
@@ -165,9 +164,16 @@ void TrainOptions::check_start() const {
   if (global_batch_size && *global_batch_size % lanes != 0) {
     throw ConfigError("--global-batch-size ", *global_batch_size, ": expected a multiple of the ", lanes, " lanes");
   }
-  require(!(resume && !load.empty()), "--load and --resume: give only one of them; --resume brings its weights");
-  require(strip_prefix.empty() || !load.empty(), "--strip-prefix: goes with --load, of whose names it is");
-  require(!ignore_unknown || !load.empty(), "--ignore-unknown: goes with --load, of whose file it speaks");
+  require(!(resume && !weights.load.empty()),
+          "--load and --resume: give only one of them; --resume brings its weights");
+  require(weights.strip_prefix.empty() || !weights.load.empty(),
+          "--strip-prefix: goes with --load, of whose names it is");
+  // "off" stands in the config.toml of older runs, whatever they loaded.
+  require(weights.average != TakesAverage::kOn || !weights.load.empty(),
+          "--load-average: goes with --load, of whose weights it is");
+  require(!weights.partly || !weights.load.empty(), "--load-partly: goes with --load, of whose weights it is");
+  require(!weights.ignore_unknown || !weights.load.empty(),
+          "--ignore-unknown: goes with --load, of whose file it speaks");
   require(!overwrite || resume || !out.empty(), "--overwrite: goes with --resume or --out, which name a run's folder");
 }
 

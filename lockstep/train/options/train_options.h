@@ -16,6 +16,7 @@
 #include "lockstep/schedule/options/lr_options.h"
 #include "lockstep/train/options/device_option.h"
 #include "lockstep/train/options/tracked.h"
+#include "lockstep/train/options/weights_options.h"
 #include "lockstep/world/options/backend_options.h"
 
 namespace lockstep::train {
@@ -62,11 +63,9 @@ struct TrainOptions {
   std::string recipe;  // its name
   data::DataOptions data;
 
-  std::string out;              // the run's folder; empty: the launcher chooses runs/<recipe>-<n>
-  std::string load;             // weights to start from; empty: fresh ones
-  std::string strip_prefix;     // of their names
-  bool ignore_unknown = false;  // leaves out what `load` holds of unknown classes
-  std::string preset;           // a known set of a recipe's defaults; empty: the recipe's own
+  std::string out;         // the run's folder; empty: the launcher chooses runs/<recipe>-<n>
+  WeightsOptions weights;  // to start from
+  std::string preset;      // a known set of a recipe's defaults; empty: the recipe's own
   // If set, the run resumes from this run's folder or checkpoint. "" means the newest run; the launcher replaces it by
   // that run's path.
   std::optional<std::string> resume;
@@ -75,7 +74,7 @@ struct TrainOptions {
 
   // The three below are no options: TrainCommand sets them from the file of the run that goes on.
   std::string parent;            // the checkpoint from which that run was forked; empty: from none
-  std::string loaded;            // the weights that it started from; empty: fresh ones
+  WeightsOptions loaded;         // that it started from
   bool epochs_recalled = false;  // epochs are that run's, and --steps may ask for more
 
   std::optional<int> batch_size;         // samples a lane
@@ -116,7 +115,8 @@ struct TrainOptions {
   bool detect_anomaly = false;  // check every operator's results
   int64_t log_every = 0;        // steps between two lines of progress; 0: there are none
   bool quiet = false;
-  bool detach = false;  // the launcher goes on in the background
+  bool detach = false;           // the launcher goes on in the background
+  std::optional<int> dashboard;  // the port of the web page that shows the run; 0: a free one
 
   // Whether ranks may compute on one GPU: NCCL takes one a rank of a host (nccl_host()), Gloo any.
   bool may_share_gpus() const { return comm.backend == "gloo" || !nccl_host().empty(); }

@@ -30,7 +30,9 @@ TEST(TrainOptions, SizesThatDoNotGoTogether) {
   EXPECT_EQ(refusal([](O& o) { o.global_batch_size = 10, o.parallel.lanes = 4; }),
             "--global-batch-size 10: expected a multiple of the 4 lanes");
   EXPECT_EQ(refusal([](O& o) { o.global_batch_size = 12, o.parallel.nproc = 4; }), "");
-  EXPECT_NE(refusal([](O& o) { o.load = "a.pt", o.resume = ""; }), "");
+  EXPECT_NE(refusal([](O& o) { o.weights.load = "a.pt", o.resume = ""; }), "");
+  EXPECT_NE(refusal([](O& o) { o.weights.average = TakesAverage::kOn; }), "");
+  EXPECT_EQ(refusal([](O& o) { o.weights.average = TakesAverage::kOff; }), "") << "as older files say";
 }
 
 TEST(TrainOptions, OptimizersAndRatesThatDoNotGoTogether) {

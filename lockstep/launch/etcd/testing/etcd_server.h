@@ -33,7 +33,13 @@ class EtcdServer {
   void go_on();
   void kill();
 
+  bool await_answer();  // false: it has ended, or says nothing for half a minute
+  void fail() const;    // the test, with the last of its log
+
  private:
+  void begin(const Options& options);
+  std::string log() const;
+
   TempDir folder_;
   int port_ = 0;
   pid_t pid_ = -1;

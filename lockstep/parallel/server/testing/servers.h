@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/optim/rules/make_optimizer.h"
 #include "lockstep/parallel/server/parameter_server.h"
 
@@ -39,8 +40,15 @@ class Servers {
       servers_.push_back(std::make_unique<ParameterServer>(net->parameters(), options));
     }
     reports_.resize(servers_.size());
+    errors_.resize(servers_.size());
     for (size_t i = 0; i < servers_.size(); ++i) {
-      threads_.emplace_back([this, i] { reports_[i] = servers_[i]->serve(); });
+      threads_.emplace_back([this, i] {
+        try {
+          reports_[i] = servers_[i]->serve();
+        } catch (const CommError& error) {
+          errors_[i] = error.what();
+        }
+      });
     }
   }
   ~Servers() {
@@ -56,6 +64,11 @@ class Servers {
     join();
     return reports_;
   }
+  // Of servers that have ended by an error.
+  const std::vector<std::string>& errors() {
+    join();
+    return errors_;
+  }
   ParameterServer& operator[](size_t i) { return *servers_[i]; }
 
  private:
@@ -65,6 +78,7 @@ class Servers {
   }
   std::vector<std::unique_ptr<ParameterServer>> servers_;
   std::vector<ServerReport> reports_;
+  std::vector<std::string> errors_;
   std::vector<std::thread> threads_;
 };
 
