@@ -47,18 +47,19 @@ std::string ProgressWatch::stall_text(const StallWatch::Stall& stall, const std:
   return cat(text, "; ", named_ranks(waiting), ' ', how);
 }
 
-// How long no rank has made progress before the first step; 0 once there is one, and of programs that count none.
+// How long no rank has made progress before the first step; 0 once there has been one, whatever the command's next
+// program does, and of programs that count none.
 int64_t ProgressWatch::still_since_start(const std::vector<RankSample>& samples, const std::vector<bool>& running,
                                          int64_t now_ns) {
   if (began_ns_ == 0) began_ns_ = now_ns;
   int64_t since_ns = std::max(began_ns_, resumed_ns_);
   bool counts_steps = false;
   for (size_t i = 0; i < samples.size(); ++i) {
-    if (samples[i].step > 0) return 0;
+    has_begun_ = has_begun_ || samples[i].step > 0;
     counts_steps = counts_steps || (running[i] && board_.ranks[i].counts_steps.load() != 0);
     since_ns = std::max(since_ns, samples[i].beat_ns);
   }
-  return counts_steps ? now_ns - since_ns : 0;
+  return counts_steps && !has_begun_ ? now_ns - since_ns : 0;
 }
 
 // Before the first step nobody knows how long anything takes: data that are looked through, a file system that hangs.

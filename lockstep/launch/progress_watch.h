@@ -61,6 +61,7 @@ class ProgressWatch {
   int64_t resumed_ns_ = 0;
   int64_t began_ns_ = 0;                              // the first look; 0: it has not been
   int64_t start_patience_ns_ = StallWatch::kFirstNs;  // twice as long after each warning
+  bool has_begun_ = false;                            // there has been a first step
   StallWatch stalls_;
   StragglerWatch stragglers_;
 };

@@ -96,6 +96,8 @@ TEST_F(WaitedFor, ASlowStartIsToldAndEndedAfterAnHour) {
   rank(1).step = 1;
   EXPECT_THAT(lines(5000), IsEmpty());
   EXPECT_FALSE(hang(5001));
+  rank(1).step = 0;  // the command's next program
+  EXPECT_FALSE(hang(20000));
   rank(2).pid = third;  // which the fixture ends
 }
 

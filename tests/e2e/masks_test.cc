@@ -277,7 +277,7 @@ TEST(Micrographs, GetTheirSettingsWithoutAPreset) {
   const TempDir dir;
   fs::create_directories(dir / "pairs/imgs");
   fs::create_directories(dir / "pairs/masks");
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 6; ++i) {
     write_grey_png(dir / cat("pairs/imgs/", i, ".png"), 448, [i](int x, int y) { return (x * y + i) % 256; });
     write_grey_png(dir / cat("pairs/masks/", i, ".png"), 448, [](int x, int) { return x < 224 ? 0 : 255; });
   }
@@ -290,12 +290,15 @@ TEST(Micrographs, GetTheirSettingsWithoutAPreset) {
   };
   EXPECT_THAT(train({"--out", dir / "a"}), HasSubstr("--preset micrographs"));
   const std::string config = read_file(dir / "a/config.toml");
-  for (const char* line : {"crop = 448", "half-size = true", "width = 16", "views = 8"}) {
+  for (const char* line : {"crop = 448", "half-size = true", "width = 16", "views = 8", "lanes = 4", "threads = 1"}) {
     EXPECT_THAT(config, HasSubstr(line));
   }
   train({"--preset", "none", "--size", "32", "--width", "4", "--out", dir / "b"});
   EXPECT_THAT(read_file(dir / "b/config.toml"), Not(HasSubstr("crop")));
   EXPECT_THAT(train({"--width", "4", "--size", "32", "--out", dir / "c"}), Not(HasSubstr("preset")));
+  const auto resumed = lockstep({"train", "--resume", dir / "a", "--steps", "2"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(steps_logged(dir / "a"), first_steps(2));
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
   check_shared_etcd(options, plan);
 }
 
-// The job's own, whose name need not tell it from others. torchrun's c10d takes no note of these flags.
+// Nodes meet by endpoint and name, which may be left out. torchrun's c10d takes no note of these flags.
 void plan_own_etcd(const LaunchOptions& options, LaunchPlan& plan) {
   const HostPort at = read_endpoint("rdzv-endpoint", options.rdzv_endpoint, kC10dPort);
   if (at.port == 0) {
@@ -164,6 +164,7 @@ void plan_own_etcd(const LaunchOptions& options, LaunchPlan& plan) {
   if (options.master_port) plan.without_effect.push_back(cat("--master-port ", *options.master_port));
   ElasticPlan elastic;
   elastic.own_etcd = at;
+  elastic.is_host = read_rendezvous_conf(options.rdzv_conf).is_host;
   elastic.etcd.endpoints.push_back(url_of("http", at));
   plan_epochs(options, plan, std::move(elastic));
   std::replace(plan.layout.run_id.begin(), plan.layout.run_id.end(), '/', '_');

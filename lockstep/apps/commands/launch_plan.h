@@ -31,6 +31,7 @@ struct LaunchMachine {
 struct ElasticPlan {
   launch::EtcdOptions etcd;
   std::optional<HostPort> own_etcd;  // where one of the nodes runs it, the one whose address that is
+  std::optional<bool> is_host;       // whether this is that node; nothing: its address says so
   launch::EpochLimits limits;
   std::string address;   // this node's, for the others; empty: the host's name
   double timeout = 600;  // seconds to wait for nodes

@@ -151,6 +151,23 @@ HostPort read_endpoint(const std::string& flag, const std::string& text, int por
   return out;
 }
 
+namespace {
+
+// As torchrun reads it.
+bool read_truth(const std::string& what, const std::string& text) {
+  std::string word = text;
+  for (char& letter : word) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  for (const char* yes : {"1", "true", "t", "yes", "y"}) {
+    if (word == yes) return true;
+  }
+  for (const char* no : {"0", "false", "f", "no", "n"}) {
+    if (word == no) return false;
+  }
+  throw ConfigError(what, '=', text, ": expected true or false");
+}
+
+}  // namespace
+
 RendezvousConf read_rendezvous_conf(const std::string& text) {
   constexpr double kMost = 7 * 24 * 3600;
   const std::vector<std::string> known = {"join_timeout",
@@ -199,6 +216,7 @@ RendezvousConf read_rendezvous_conf(const std::string& text) {
     }
     const std::string value = trimmed(item.substr(equals + 1));
     if (texts.contains(key)) *texts[key] = value;
+    if (key == "is_host") conf.is_host = read_truth("--rdzv-conf is_host", value);
     if (std::find(unused_times.begin(), unused_times.end(), key) != unused_times.end()) {
       config::read_number("rdzv-conf " + key, value, 0.0, kMost);
     }

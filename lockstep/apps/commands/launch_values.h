@@ -40,8 +40,9 @@ HostPort read_endpoint(const std::string& flag, const std::string& text, int por
 
 // "join_timeout=60,…" of --rdzv-conf. Keys that torchrun knows and that mean nothing here are passed over.
 struct RendezvousConf {
-  double timeout = 600;  // seconds to wait for nodes
-  double last_call = 5;  // seconds to wait for more than the fewest
+  double timeout = 600;         // seconds to wait for nodes
+  double last_call = 5;         // seconds to wait for more than the fewest
+  std::optional<bool> is_host;  // of c10d: whether this node has the endpoint
   std::string protocol = "http", ca_file, cert_file, key_file, user, password;  // etcd's
 
   std::chrono::milliseconds timeout_ms() const {

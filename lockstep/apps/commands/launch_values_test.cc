@@ -79,6 +79,13 @@ TEST(LaunchValues, RendezvousConfiguration) {
   EXPECT_THAT(refusal([] { read_rendezvous_conf("timeout"); }), HasSubstr("expected KEY=VALUE"));
   EXPECT_THAT(refusal([] { read_rendezvous_conf("timeout=x"); }),
               HasSubstr("--rdzv-conf timeout x: expected a number"));
+  EXPECT_THAT(refusal([] { read_rendezvous_conf("close_timeout=x"); }),
+              HasSubstr("--rdzv-conf close_timeout x: expected a number"));
+  EXPECT_EQ(read_rendezvous_conf("is_host=True").is_host, true);
+  EXPECT_EQ(read_rendezvous_conf("is_host=0").is_host, false);
+  EXPECT_EQ(read_rendezvous_conf("").is_host, std::nullopt);
+  EXPECT_THAT(refusal([] { read_rendezvous_conf("is_host=maybe"); }),
+              HasSubstr("is_host=maybe: expected true or false"));
 }
 
 TEST(LaunchValues, Signals) {

@@ -109,21 +109,61 @@ launch::NodeOutcome run_ranks(launch::Membership& membership, int epoch, const l
   }
 }
 
-// An etcd that does not answer yet is tried again, and named every three seconds. Nothing if a stop is asked for
-// meanwhile.
-std::unique_ptr<launch::Membership> join(const launch::Membership::Options& options) {
+// The etcd that this node runs for the others, where the endpoint is its address.
+class HostedEtcd {
+ public:
+  HostedEtcd(const apps::ElasticPlan& plan, const std::function<bool()>& stop_asked)
+      : at_(plan.own_etcd), is_host_(plan.is_host), stop_asked_(stop_asked) {}
+
+  // Starts it where nobody else runs one there. While nodes are waited for: the port may become free, and the host's
+  // name known.
+  void start() {
+    if (!at_ || own_ || !is_host_.value_or(rendezvous::is_this_machine(at_->host))) return;
+    own_ = launch::OwnEtcd::start(at_->host, at_->port, stop_asked_);
+    if (own_ || told_ || stop_asked_()) return;
+    told_ = true;
+    say(cat("somebody listens at ", at_->host, ':', at_->port, " already; this node meets the others there"));
+  }
+  // Until the others have left, too, or another signal comes than those that ended this node's part: what ends a
+  // terminal, or a service, sends several. `last` is the number of the run's last epoch.
+  void serve(int last, int& stop_signal) {
+    constexpr double kSameSeconds = 1;
+    const Stopwatch since;
+    const auto stop_asked = [&] {
+      if (!stop_asked_()) return false;
+      if (since.seconds() > kSameSeconds) return true;
+      stop_signal = 0;
+      return false;
+    };
+    stop_signal = 0;
+    if (own_) own_->serve_until_left(last, stop_asked, say);
+  }
+
+ private:
+  std::optional<apps::HostPort> at_;
+  std::optional<bool> is_host_;
+  std::function<bool()> stop_asked_;
+  std::unique_ptr<launch::OwnEtcd> own_;
+  bool told_ = false;
+};
+
+// An etcd that does not answer yet is tried again for so many seconds, and named every three seconds. Nothing if a stop
+// is asked for meanwhile.
+std::unique_ptr<launch::Membership> join(const launch::Membership::Options& options, double patience,
+                                         HostedEtcd& etcd) {
   constexpr double kTellEvery = 3;  // seconds
   constexpr int kNapMs = 500;
   const Stopwatch waited;
   std::optional<Stopwatch> told;
   while (true) {
+    etcd.start();
     try {
       return std::make_unique<launch::Membership>(options);
     } catch (const launch::OtherVersionError&) {
       throw;
     } catch (const CommError& error) {
       if (options.stop_asked()) return nullptr;
-      if (waited.seconds() > options.timeout) throw;
+      if (waited.seconds() > patience) throw;
       if (!told || told->seconds() > kTellEvery) {
         say(cat("waiting: ", error.what()));
         told.emplace();
@@ -133,10 +173,11 @@ std::unique_ptr<launch::Membership> join(const launch::Membership::Options& opti
   }
 }
 
-// Takes part in one epoch after the other, until the run ends, or a stop is asked for.
+// Takes part in one epoch after the other, until the run ends, or a stop is asked for. `seen` becomes the number of the
+// last one.
 int take_part_in_run(const apps::LaunchPlan& plan, const launch::RunSpec& spec, launch::Membership::Options& options,
-                     const int& stop_signal) {
-  auto membership = join(options);
+                     HostedEtcd& etcd, const int& stop_signal, int& seen) {
+  auto membership = join(options, options.timeout, etcd);
   if (membership == nullptr) return 128 + stop_signal;
   std::optional<int> stop_code;  // of ranks that were asked to stop, and have
   // Returns the exit code of the run, or of a stop; nothing after an epoch.
@@ -147,6 +188,7 @@ int take_part_in_run(const apps::LaunchPlan& plan, const launch::RunSpec& spec, 
         membership->tell(last, {.exit_code = 128 + stop_signal, .asked = true, .text = "was asked to stop"});
       return 128 + stop_signal;
     }
+    seen = epoch->number;
     if (epoch->ended) {
       if (epoch->exit_code != 0) say(cat("run ", options.run, " has ended: ", epoch->why));
       return epoch->exit_code;
@@ -186,19 +228,11 @@ int take_part_in_run(const apps::LaunchPlan& plan, const launch::RunSpec& spec, 
       if (const auto earlier = membership->earlier()) options.earlier = earlier;
       membership.reset();
       options.self.id = new_id();  // it comes back as another node
-      options.timeout = std::min(options.timeout, options.patience);
-      membership = join(options);
+      membership = join(options, options.patience, etcd);
       if (membership == nullptr) return 128 + stop_signal;
       last = 0;  // its epochs are those of another node now
     }
   }
-}
-
-// The etcd that this node runs for the others, or nothing where another one does.
-std::unique_ptr<launch::OwnEtcd> start_etcd(const apps::LaunchPlan& plan) {
-  const auto& at = plan.elastic->own_etcd;
-  if (!at || !rendezvous::is_this_machine(at->host)) return nullptr;
-  return launch::OwnEtcd::start(at->host, at->port);
 }
 
 }  // namespace
@@ -215,13 +249,14 @@ int launch_elastic(const apps::LaunchPlan& plan, const launch::RunSpec& spec) {
     }
     return stop_signal != 0;
   };
-  const auto etcd = start_etcd(plan);
+  HostedEtcd etcd(*plan.elastic, options.stop_asked);
+  int seen = 0;
+  // Others are not waited for where a run that has not begun was stopped here.
   const auto serve_others = [&] {
-    stop_signal = 0;  // a further one is for this
-    if (etcd) etcd->serve_until_left(options.run, options.stop_asked, say);
+    if (stop_signal == 0 || seen > 0) etcd.serve(seen, stop_signal);
   };
   try {
-    const int code = take_part_in_run(plan, spec, options, stop_signal);
+    const int code = take_part_in_run(plan, spec, options, etcd, stop_signal, seen);
     serve_others();
     return code;
   } catch (const Error&) {

@@ -216,10 +216,12 @@ void Membership::follow() {
 }
 
 std::optional<Epoch> Membership::wait_after(int last) {
-  Stopwatch waited;
+  Stopwatch waited, unheard;
   std::unique_lock lock(mutex_);
   while (true) {
     if (lost_) throw CommError(kLeaseEnded);
+    if (error_.empty()) unheard.restart();
+    if (unheard.seconds() > options_.patience) throw CommError(error_);
     const bool is_ours = view_.epoch && view_.epoch->number > before_;
     if (is_ours) check_same_run(*view_.epoch);
     if (is_ours && view_.epoch->ended) return view_.epoch;

@@ -24,7 +24,7 @@ class Micrographs : public ::testing::Test {
  protected:
   Micrographs() {
     for (const char* folder : {"imgs", "masks"}) std::filesystem::create_directory(dir_ / folder);
-    for (int i = 0; i < 4; ++i) write(cat(i, ".png"), png(512, kGrey));
+    for (int i = 0; i < 6; ++i) write(cat(i, ".png"), png(512, kGrey));
   }
   void write(const std::string& name, const std::string& content) const {
     std::ofstream(dir_ / ("imgs/" + name), std::ios::binary) << content;
@@ -36,22 +36,35 @@ class Micrographs : public ::testing::Test {
 
 TEST_F(Micrographs, AreAFewLargeGreyImages) {
   EXPECT_TRUE(are());
-  write(".hidden", "");
+  for (const char* other : {".hidden.png", "Thumbs.db", "README"}) write(other, "");
+  EXPECT_TRUE(are());
+  std::filesystem::rename(dir_ / "imgs", dir_ / "images");
+  std::filesystem::rename(dir_ / "masks", dir_ / "labels");
   EXPECT_TRUE(are());
 }
 
 TEST_F(Micrographs, AreNotColoured) {
   write("9.png", png(512, kColours));
   EXPECT_FALSE(are());
+  std::filesystem::remove(dir_ / "imgs/9.png");
+  write("9.JPG", "");
+  EXPECT_FALSE(are());
+}
+
+TEST_F(Micrographs, AreSixAtLeast) {
+  std::filesystem::remove(dir_ / "imgs/5.png");
+  EXPECT_FALSE(are());
 }
 
 TEST_F(Micrographs, AreNotSmall) {
   write("9.png", png(256, kGrey));
   EXPECT_FALSE(are());
+  write("9.png", png(2048, kGrey));
+  EXPECT_FALSE(are()) << "nor very large";
 }
 
 TEST_F(Micrographs, AreNotMany) {
-  for (int i = 4; i < 65; ++i) write(cat(i, ".png"), png(512, kGrey));
+  for (int i = 6; i < 65; ++i) write(cat(i, ".png"), png(512, kGrey));
   EXPECT_FALSE(are());
 }
 

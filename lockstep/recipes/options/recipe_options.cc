@@ -44,6 +44,7 @@ train::Preset micrographs() {
            {"validation", "17"},
            {"lanes", "4"},
            {"batch-size", "1"},
+           {"threads", "1"},  // a rank: the bits are the same on any number of cores
            {"sync-bn", "true"},
            {"lr", "0.003"},
            {"ema", "0.98"},
@@ -160,10 +161,10 @@ std::vector<train::Preset> UNetOptions::presets() const {
   return {alone, together, micrographs()};
 }
 
-// Whoever says how large images or the network are has settings in mind.
+// Whoever says how large images or the network are has settings in mind, and a run that is resumed has them.
 std::string UNetOptions::usual_preset(const std::string& data, const std::vector<config::GivenOption>& given) const {
-  for (const char* own :
-       {"size", "scale", "crop", "half-size", "width", "bilinear", "channels", "classes", "dice", "load"}) {
+  for (const char* own : {"size", "scale", "crop", "half-size", "width", "bilinear", "channels", "classes", "dice",
+                          "global-batch-size", "parallel", "load", "resume"}) {
     if (train::value_of(given, own)) return "";
   }
   const train::Preset preset = micrographs();

@@ -246,7 +246,7 @@ void TrainCommand::apply(const std::string& recipe, OptionFile& resumed, const O
   if (!preset && resumed.path.empty()) {
     preset = usual_preset(*recipe_, file, line);
     usual = preset_options(*recipe_, *preset);
-    if (!preset->empty()) usual.push_back({"preset", *preset});
+    if (!preset->empty()) rows_.apply_as_given(GivenOptions{{"preset", *preset}});  // ranks are told, and don't look
   }
   options_.parent = resumed.parent;
   options_.loaded = weights_in(resumed.options);
