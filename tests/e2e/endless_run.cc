@@ -1,5 +1,6 @@
 #include "endless_run.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +11,9 @@ namespace lockstep::e2e {
 Held::Held(pid_t pid) {
   signal_to(pid, SIGSTOP);  // throws where there is no process
   thread_ = std::jthread([pid](const std::stop_token& over) {
+    // Before all else where that is allowed: in a few milliseconds the rank would be done.
+    const sched_param first{.sched_priority = 1};
+    pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
     while (!over.stop_requested()) kill(pid, SIGSTOP), usleep(200);
   });
 }

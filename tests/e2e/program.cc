@@ -75,8 +75,17 @@ pid_t spawn(const Program::Options& options, std::string mark, const std::string
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, (output + "/out").c_str(), kFlags, 0600);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (output + "/err").c_str(), kFlags, 0600);
   posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
+  // A shell's background job ignores them, and would pass that on.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t usual;
+  sigemptyset(&usual);
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP}) sigaddset(&usual, signal);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, arguments[0], &actions, nullptr, arguments.data(), environment.data());
+  const int error = posix_spawn(&pid, arguments[0], &actions, &attributes, arguments.data(), environment.data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw IoError(options.command[0], ": can't be started: ", errno_text(error));
   return pid;

@@ -157,7 +157,8 @@ TEST_P(Continuation, WeGoOnFromPyTorchs) {
 }
 
 // The deep ones have bounded steps and two by two values to a channel: by SGD, or over one value, a difference of 1e-14
-// in the weights is one of 0.1 in the loss of step 5 in PyTorch alone.
+// in the weights is one of 0.1 in the loss of step 5 in PyTorch alone. ResNet-152 takes smaller steps: with 1e-4 one of
+// 1e-15 is 0.1 after 20 steps in PyTorch alone, with 1e-5 it is 1e-10.
 INSTANTIATE_TEST_SUITE_P(
     Interop, Continuation,
     testing::Values(Case{"lenet", "sgd", "SGD", {{"lr", 0.05}, {"momentum", 0.9}, {"weight_decay", 1e-4}}},
@@ -167,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"resnet34", "adamw", "AdamW", {{"lr", 1e-4}}},
                     Case{"resnet50", "adamw", "AdamW", {{"lr", 1e-4}}},
                     Case{"resnet101", "adamw", "AdamW", {{"lr", 1e-4}}},
-                    Case{"resnet152", "adamw", "AdamW", {{"lr", 1e-4}}},
+                    Case{"resnet152", "adamw", "AdamW", {{"lr", 1e-5}}},
                     Case{"alexnet", "sgd", "SGD", {{"lr", 0.05}, {"momentum", 0.9}}},
                     Case{"mobilenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},
                     Case{"shufflenet_v2", "adamw", "AdamW", {{"lr", 0.001}}},

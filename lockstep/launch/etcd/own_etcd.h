@@ -39,6 +39,7 @@ class OwnEtcd {
   Start await_answer(const std::function<bool()>& stop_asked);
   bool ended();
   std::string last_words() const;
+  std::string answered() const { return folder_ + "/answered"; }  // a file that is there once it has
 
   std::string endpoint_, listens_, folder_;
   int port_ = 0;
