@@ -54,7 +54,8 @@ TEST_F(LogWriterTest, WhatIsLeftOutIsTold) {
   LogWriter logs;
   const LogFile file = LogWriter::open(path_);
   const std::string line(1 << 20, 'x');
-  for (int i = 0; i < 30; ++i) logs.write(file, line);
+  // More than twice what waits at most: as much again may be in the thread's hands.
+  for (int i = 0; i < 60; ++i) logs.write(file, line);
   std::string all, buffer(1 << 20, '\0');
   const auto read_on = [&] {
     for (const Stopwatch watch; !logs.drain(std::chrono::milliseconds(0)) && watch.seconds() < 100;) {

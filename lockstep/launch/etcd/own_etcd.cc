@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 constexpr int kNoProgram = 127;
 constexpr int kNapMs = 100;
 constexpr double kPatience = 30;  // seconds for an answer
-constexpr const char* kFolder = "lockstep-etcd-";
+constexpr const char *kNewFolder = "lockstep-new-etcd-", *kFolder = "lockstep-etcd-";
 
 std::string temporary_folder() { return env("TMPDIR").value_or("/tmp"); }
 
@@ -58,8 +58,8 @@ std::string url_of(const std::string& host, int port) {
 }
 
 // A folder's lock, which ends with the process that made it; none if that lives.
-Descriptor lock_of(const std::string& folder) {
-  Descriptor lock(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+Descriptor lock_of(const std::string& folder, int flags = 0) {
+  Descriptor lock(open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0600));
   if (lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0) lock = {};
   return lock;
 }
@@ -124,11 +124,15 @@ std::unique_ptr<OwnEtcd> OwnEtcd::start(const std::string& host, int port, const
 }
 
 void OwnEtcd::make_folder() {
-  folder_ = cat(temporary_folder(), '/', kFolder, "XXXXXX");
+  const std::string mark = "XXXXXX";
+  folder_ = cat(temporary_folder(), '/', kNewFolder, mark);
   if (mkdtemp(folder_.data()) == nullptr) {
     throw IoError(std::exchange(folder_, ""), ": can't make a folder for etcd: ", errno_text(errno));
   }
-  lock_ = lock_of(folder_);
+  lock_ = lock_of(folder_, O_CREAT);
+  // Others know it by its name only once it is locked.
+  const std::string name = cat(temporary_folder(), '/', kFolder, folder_.substr(folder_.size() - mark.size()));
+  if (rename(folder_.c_str(), name.c_str()) == 0) folder_ = name;
 }
 
 void OwnEtcd::begin() {
@@ -187,6 +191,11 @@ OwnEtcd::Start OwnEtcd::await_answer(const std::function<bool()>& stop_asked) {
       if (words.find("address already in use") == std::string::npos) break;
       return words.find(cat(':', port_, ": bind")) == std::string::npos ? Start::kPeerPortTaken : Start::kPortTaken;
     }
+    // Before its own has the port, another launcher's may answer there. Words of a version that says it otherwise are
+    // not waited for.
+    constexpr double kOtherwise = 5;  // seconds
+    const std::string said = file_content(folder_ + "/log").value_or("");
+    if (said.find("ready to serve client") == std::string::npos && watch.seconds() < kOtherwise) continue;
     try {
       client.list("/lockstep/");
       std::ofstream(answered()) << "for the process that starts it anew\n";

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -51,6 +53,10 @@ class OwnEtcdTest : public ::testing::Test {
     }
     return std::nullopt;
   }
+  void client_answers() const {
+    list("/");
+    usleep(3'000'000);  // those that have lost the port are gone
+  }
   int folders() const {
     int count = 0;
     for (const auto& entry : fs::directory_iterator(dir_.path())) {
@@ -87,10 +93,33 @@ TEST_F(OwnEtcdTest, IsStartedAnewWithWhatItHeld) {
 
 TEST_F(OwnEtcdTest, RemovesWhatKilledLaunchersHaveLeft) {
   fs::create_directory(dir_ / "lockstep-etcd-killed");
-  std::ofstream(dir_ / "lockstep-etcd-killed/data") << "x";
+  for (const char* file : {"data", "lock"}) std::ofstream(dir_ / cat("lockstep-etcd-killed/", file)) << "x";
   const auto etcd = start();
   EXPECT_FALSE(fs::exists(dir_ / "lockstep-etcd-killed"));
   EXPECT_EQ(folders(), 1) << "its own";
+}
+
+// Each makes a folder and looks for left ones at the same time; one gets the port.
+TEST_F(OwnEtcdTest, OneOfManyThatStartAtOnceRunsIt) {
+  constexpr int kMany = 6;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kMany; ++i) {
+    children.push_back(fork());
+    if (children.back() == 0) {
+      const auto etcd = start();
+      for (const Stopwatch watch; etcd && watch.seconds() < 6;) usleep(10'000);
+      _exit(etcd ? 1 : 0);
+    }
+  }
+  client_answers();
+  EXPECT_EQ(folders(), 1) << "the others have removed their own, and no other";
+  int servers = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    servers += WEXITSTATUS(status);
+  }
+  EXPECT_EQ(servers, 1);
 }
 
 TEST_F(OwnEtcdTest, ServesUntilTheNodesOfItsRunHaveLeft) {
