@@ -168,6 +168,7 @@ void Saver::save_and_wait(bool best) {
   if (!saves()) return;
   reporter_.check_folder();
   wait_for_disk([this] { return !any_pinned(); });
+  if (has_new_failure()) log_.warning("a checkpoint was not saved: ", slots_->header().error.get());
   write(state, best, /*must=*/true);
 }
 
@@ -238,10 +239,14 @@ bool Saver::began_with_file() {
 }
 
 void Saver::look() {
-  if (!saves() || !slots_) return;
-  const checkpoint::SnapshotHeader& header = slots_->header();
-  const uint32_t failures = header.failed.load();
-  if (failures != std::exchange(failed_, failures)) failed(header.error.get(), header.failed_in_row.load());
+  if (has_new_failure()) failed(slots_->header().error.get(), slots_->header().failed_in_row.load());
+}
+
+// Whether a checkpoint has failed to reach the disk that nobody has been told of.
+bool Saver::has_new_failure() {
+  if (!saves() || !slots_) return false;
+  const uint32_t failures = slots_->header().failed.load();
+  return failures != std::exchange(failed_, failures);
 }
 
 BestSaves Saver::best_saves() {

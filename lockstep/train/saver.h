@@ -83,6 +83,7 @@ class Saver {
   void write(const checkpoint::Value& state, bool best, bool must);
   std::optional<int> slot_for(checkpoint::Purpose purpose);
   bool any_pinned() const;
+  bool has_new_failure();
   void wait_for_disk(const std::function<bool()>& condition);
   void failed(const std::string& why, uint32_t in_row);
 
