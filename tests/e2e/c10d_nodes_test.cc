@@ -51,6 +51,16 @@ class C10dNodes : public testing::Test {
       EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("etcd")));
     }
   }
+  // Each ends with 0, having said this, and the run as one that nothing has met.
+  void expect_undisturbed_end(const std::vector<Program*>& nodes, const testing::Matcher<std::string>& said) const {
+    for (Program* node : nodes) {
+      const Result result = node->wait();
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_THAT(result.err, said);
+    }
+    expect_nothing_left({nodes.begin(), nodes.end()});
+    EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
+  }
 
   const int port_ = free_port();
   const TempDir dir_;
@@ -62,13 +72,7 @@ TEST_F(C10dNodes, StartAnewTogether) {
   const auto a = node(flags, training()), b = node(flags, training());
   ASSERT_TRUE(trains()) << a->err() << b->err();
   kill(b->processes("lockstep-worker").at(0), SIGKILL);
-  for (const auto& each : {a.get(), b.get()}) {
-    const Result result = each->wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("restart 1 of 3"));
-  }
-  expect_nothing_left({a.get(), b.get()});
-  EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
+  expect_undisturbed_end({a.get(), b.get()}, HasSubstr("restart 1 of 3"));
 }
 
 TEST_F(C10dNodes, GoOnWithoutOneThatIsKilled) {
@@ -79,12 +83,8 @@ TEST_F(C10dNodes, GoOnWithoutOneThatIsKilled) {
   const auto b = node(flags, training());
   ASSERT_TRUE(trains()) << a->err() << b->err();
   b->signal(SIGKILL);
-  const Result result = a->wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.err, HasSubstr("restart 1 of 3"));
+  expect_undisturbed_end({a.get()}, HasSubstr("restart 1 of 3"));
   EXPECT_EQ(final_of(run_).value("world_size", 0), 1);
-  EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
-  expect_nothing_left({a.get()});
 }
 
 // As where a service is stopped: all of its processes get the signal, and the ranks have not saved yet.
@@ -97,13 +97,7 @@ TEST_F(C10dNodes, OutliveTheEndOfTheirEtcd) {
   for (const pid_t etcd : b->processes("etcd")) etcds.push_back(etcd);
   ASSERT_EQ(etcds.size(), 1U) << "one of them runs it";
   kill(etcds[0], SIGTERM);
-  for (const auto& each : {a.get(), b.get()}) {
-    const Result result = each->wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, testing::Not(HasSubstr("restart 1")));
-  }
-  expect_nothing_left({a.get(), b.get()});
-  EXPECT_EQ(outcome_of(run_), undisturbed_outcome());
+  expect_undisturbed_end({a.get(), b.get()}, testing::Not(HasSubstr("restart 1")));
 }
 
 // Its ranks and its etcd end with it, and the others, which have nowhere to meet, end in time, a spare one, too.

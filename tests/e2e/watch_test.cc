@@ -23,6 +23,13 @@ bool says(const Program& program, const std::string& text) {
   return eventually([&] { return program.err().find(text) != std::string::npos; }, kUntilTold);
 }
 
+// Two ranks of ours under `launch`, whatever their end.
+Program::Options launched_endlessly(const std::string& run) {
+  const Words launch = {"launch", "--nproc=2", bin_folder() + "/lockstep-worker"};
+  return lockstep_command(
+      launch + train_words({"--epochs", "1000000", "--eval-every", "0", "--save-every", "0", "--quiet", "--out", run}));
+}
+
 TEST(Watch, ARankThatStandsStillIsNamedWithItsStateAndItsStack) {
   EndlessRun run(2);
   ASSERT_TRUE(run.is_training());
@@ -61,9 +68,7 @@ TEST(Watch, CtrlBackslashShowsTheStacksOfAllRanks) {
 TEST(Watch, UnderLaunchCtrlBackslashShowsTheStacksOfOurRanksToo) {
   const TempDir dir;
   const std::string run = dir / "run";
-  const Words launch = {"launch", "--nproc=2", bin_folder() + "/lockstep-worker"};
-  Program program(lockstep_command(launch + train_words({"--epochs", "1000000", "--eval-every", "0", "--save-every",
-                                                         "0", "--quiet", "--out", run})));
+  Program program(launched_endlessly(run));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 20; })) << program.err();
   program.signal(SIGQUIT);
   for (const char* rank : {"0", "1"}) {
@@ -80,9 +85,7 @@ TEST(Watch, UnderLaunchCtrlBackslashShowsTheStacksOfOurRanksToo) {
 TEST(Watch, UnderLaunchARankOfOursThatStandsStillWritesItsStack) {
   const TempDir dir;
   const std::string run = dir / "run";
-  const Words launch = {"launch", "--nproc=2", bin_folder() + "/lockstep-worker"};
-  Program program(lockstep_command(launch + train_words({"--epochs", "1000000", "--eval-every", "0", "--save-every",
-                                                         "0", "--quiet", "--out", run})));
+  Program program(launched_endlessly(run));
   ASSERT_TRUE(eventually([&] { return steps_logged(run).size() >= 20; })) << program.err();
   const auto victim = program.processes("lockstep-worker").at(1);
   kill(victim, SIGSTOP);

@@ -107,9 +107,8 @@ void check_shared_etcd(const LaunchOptions& options, const LaunchPlan& plan) {
 }
 
 // What is the same wherever etcd runs.
-void plan_epochs(const LaunchOptions& options, LaunchPlan& plan, ElasticPlan elastic) {
+void plan_epochs(const LaunchOptions& options, const RendezvousConf& conf, LaunchPlan& plan, ElasticPlan elastic) {
   const bool is_paddles = options.style == LaunchStyle::kPaddle;
-  const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
   const NodeRange nodes = read_nodes(options.nnodes);
   elastic.limits = {
       .least = nodes.least, .most = nodes.most, .max_restarts = plan.max_restarts, .last_call = conf.last_call};
@@ -119,11 +118,6 @@ void plan_epochs(const LaunchOptions& options, LaunchPlan& plan, ElasticPlan ela
   plan.layout.nodes = nodes.most;
   plan.layout.run_id = is_paddles ? options.job_id : options.rdzv_id;
   plan.elastic = std::move(elastic);
-}
-
-std::string url_of(const std::string& scheme, const HostPort& at) {
-  const std::string host = at.host.find(':') == std::string::npos ? at.host : cat('[', at.host, ']');
-  return cat(scheme, "://", host, ':', at.port);
 }
 
 void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& endpoints, LaunchPlan& plan) {
@@ -140,14 +134,14 @@ void plan_elastic(const LaunchOptions& options, const std::vector<std::string>& 
     if (scheme != "http" && scheme != "https") {
       throw ConfigError("--", flag, ' ', text, ": expected HOST:", kEtcdPort, ", or http:// or https:// before it");
     }
-    elastic.etcd.endpoints.push_back(url_of(scheme, at));
+    elastic.etcd.endpoints.push_back(launch::etcd_url(scheme, at.host, at.port));
   }
   elastic.etcd.user = conf.user;
   elastic.etcd.password = conf.password;
   elastic.etcd.http.ca_file = conf.ca_file;
   elastic.etcd.http.cert_file = conf.cert_file;
   elastic.etcd.http.key_file = conf.key_file;
-  plan_epochs(options, plan, std::move(elastic));
+  plan_epochs(options, conf, plan, std::move(elastic));
   check_shared_etcd(options, plan);
 }
 
@@ -162,11 +156,12 @@ void plan_own_etcd(const LaunchOptions& options, LaunchPlan& plan) {
   if (options.node_rank) plan.without_effect.push_back(cat("--node-rank ", *options.node_rank));
   if (!options.master_addr.empty()) plan.without_effect.push_back("--master-addr " + options.master_addr);
   if (options.master_port) plan.without_effect.push_back(cat("--master-port ", *options.master_port));
+  const RendezvousConf conf = read_rendezvous_conf(options.rdzv_conf);
   ElasticPlan elastic;
   elastic.own_etcd = at;
-  elastic.is_host = read_rendezvous_conf(options.rdzv_conf).is_host;
-  elastic.etcd.endpoints.push_back(url_of("http", at));
-  plan_epochs(options, plan, std::move(elastic));
+  elastic.is_host = conf.is_host;
+  elastic.etcd.endpoints.push_back(launch::etcd_url("http", at.host, at.port));
+  plan_epochs(options, conf, plan, std::move(elastic));
   std::replace(plan.layout.run_id.begin(), plan.layout.run_id.end(), '/', '_');
 }
 

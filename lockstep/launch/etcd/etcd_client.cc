@@ -84,6 +84,10 @@ std::string message_of(const json& answer) {
 
 }  // namespace
 
+std::string etcd_url(const std::string& scheme, const std::string& host, int port) {
+  return cat(scheme, "://", host.find(':') == std::string::npos ? host : cat('[', host, ']'), ':', port);
+}
+
 EtcdClient::EtcdClient(EtcdOptions options) : options_(std::move(options)) {
   for (const std::string& endpoint : options_.endpoints) {
     clients_.push_back(std::make_unique<HttpClient>(with_scheme(endpoint), options_.http));

@@ -17,6 +17,9 @@ struct EtcdOptions {
   HttpClient::Options http = {};
 };
 
+// "http://host:2379", as an endpoint; an IPv6 address in brackets.
+std::string etcd_url(const std::string& scheme, const std::string& host, int port);
+
 struct EtcdValue {
   std::string key, value;
   int64_t created = 0, modified = 0;  // revisions

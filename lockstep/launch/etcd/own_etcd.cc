@@ -1,17 +1,14 @@
 #include "lockstep/launch/etcd/own_etcd.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -41,21 +38,6 @@ constexpr double kPatience = 30;  // seconds for an answer
 constexpr const char *kNewFolder = "lockstep-new-etcd-", *kFolder = "lockstep-etcd-";
 
 std::string temporary_folder() { return env("TMPDIR").value_or("/tmp"); }
-
-// The address that the socket listens at; "" if there is none.
-std::string address_of(const Descriptor& listener) {
-  sockaddr_storage own{};
-  socklen_t length = sizeof own;
-  std::array<char, NI_MAXHOST> text{};
-  const auto* const address = reinterpret_cast<const sockaddr*>(&own);
-  if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0) return "";
-  if (getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "";
-  return text.data();
-}
-
-std::string url_of(const std::string& host, int port) {
-  return cat("http://", host.find(':') == std::string::npos ? host : cat('[', host, ']'), ':', port);
-}
 
 // A folder's lock, which ends with the process that made it; none if that lives.
 Descriptor lock_of(const std::string& folder, int flags = 0) {
@@ -110,8 +92,8 @@ std::unique_ptr<OwnEtcd> OwnEtcd::start(const std::string& host, int port, const
     remove_left_folders();
     if (!place.descriptor) throw CommError("--rdzv-endpoint ", host, ':', port, ": can't listen there: ", place.text);
     std::unique_ptr<OwnEtcd> own(new OwnEtcd);
-    own->endpoint_ = url_of(host, port);
-    own->listens_ = url_of(address_of(place.descriptor), port);
+    own->endpoint_ = etcd_url("http", host, port);
+    own->listens_ = etcd_url("http", rendezvous::address_of(place.descriptor), port);
     own->port_ = port;
     place.descriptor = {};  // etcd takes it
     own->make_folder();
@@ -120,7 +102,7 @@ std::unique_ptr<OwnEtcd> OwnEtcd::start(const std::string& host, int port, const
     if (result == Start::kAnswers) return own;
     if (result != Start::kPeerPortTaken) return nullptr;
   }
-  throw CommError("the etcd that this node starts at ", url_of(host, port), " finds no port for itself");
+  throw CommError("the etcd that this node starts at ", etcd_url("http", host, port), " finds no port for itself");
 }
 
 void OwnEtcd::make_folder() {
@@ -155,7 +137,7 @@ int OwnEtcd::keep_running() const {
   constexpr double kShort = 1;  // seconds
   constexpr int kShortRuns = 10;
   for (int short_runs = 0; short_runs < kShortRuns;) {
-    const std::string peer = url_of("127.0.0.1", free_port());
+    const std::string peer = etcd_url("http", "127.0.0.1", free_port());
     const Stopwatch watch;
     const int status = run(
         {"etcd", "--name=lockstep", cat("--data-dir=", folder_, "/data"), "--listen-client-urls=" + listens_,

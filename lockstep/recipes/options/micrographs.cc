@@ -1,14 +1,13 @@
 #include "lockstep/recipes/options/micrographs.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include "lockstep/datasets/files/kind.h"
+#include "lockstep/datasets/files/listing.h"
 
 namespace lockstep::recipes {
 namespace {
@@ -17,8 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr int kLeast = 6, kMost = 64;  // of fewer none could be held out for validation
 constexpr uint32_t kMostSide = 1024;   // larger ones would take a machine's memory whole
-
-constexpr std::array<std::string_view, 4> kOtherPictures = {".jpg", ".jpeg", ".gif", ".npy"};
 
 // The signature, then the chunk IHDR: its length, its name, width, height, bits, colour type
 // (https://www.w3.org/TR/png-3/#11IHDR).
@@ -36,14 +33,6 @@ bool is_grey_png(const fs::path& path, uint32_t side) {
   return begin == kSignature && fits(number(16)) && fits(number(20)) && head[25] == kGrey;
 }
 
-// ".png", in small letters; "" of hidden files.
-std::string ending_of(const fs::path& path) {
-  if (path.filename().string().starts_with('.')) return "";
-  std::string ending = path.extension();
-  for (char& letter : ending) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return ending;
-}
-
 }  // namespace
 
 bool are_micrographs(const std::string& folder, int side) {
@@ -52,9 +41,10 @@ bool are_micrographs(const std::string& folder, int side) {
   std::error_code error;
   int images = 0;
   for (fs::directory_iterator at(folder + '/' + folders.images, error), end; !error && at != end; at.increment(error)) {
-    const std::string ending = ending_of(at->path());
-    if (std::ranges::find(kOtherPictures, ending) != kOtherPictures.end()) return false;
-    if (ending != ".png") continue;
+    const std::string name = at->path().filename();
+    if (name.starts_with('.')) continue;
+    if (datasets::has_ending(name, {"jpg", "jpeg", "gif", "npy"})) return false;
+    if (!datasets::has_ending(name, {"png"})) continue;
     if (++images > kMost || !is_grey_png(at->path(), static_cast<uint32_t>(side))) return false;
   }
   return !error && images >= kLeast;

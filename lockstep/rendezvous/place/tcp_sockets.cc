@@ -65,6 +65,14 @@ std::string text_of(const sockaddr* address) {
   return text;
 }
 
+// `get` is getsockname or getpeername.
+std::string address_by(int (*get)(int, sockaddr*, socklen_t*), const Descriptor& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  return get(socket.get(), generic, &size) == 0 ? text_of(generic) : "?";
+}
+
 }  // namespace
 
 Descriptor accept_on(const Descriptor& listener) {
@@ -131,12 +139,9 @@ int port_of(const Descriptor& listener) {
                                              : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-std::string peer_address(const Descriptor& socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  return getpeername(socket.get(), generic, &size) == 0 ? text_of(generic) : "?";
-}
+std::string address_of(const Descriptor& listener) { return address_by(getsockname, listener); }
+
+std::string peer_address(const Descriptor& socket) { return address_by(getpeername, socket); }
 
 bool is_this_machine(const std::string& host) {
   if (host == "localhost" || host == host_name()) return true;

@@ -18,8 +18,9 @@ struct TcpSocket {
 // Listens at `host`'s address, or at all of this machine where it has no such address, or where others can't reach it.
 // Port 0: one that is free.
 TcpSocket listen_at(const std::string& host, int port);
-// The port at which a socket listens.
+// The port and the address at which a socket listens.
 int port_of(const Descriptor& listener);
+std::string address_of(const Descriptor& listener);
 // Takes the next connection; none if none waits. Does not block. A machine at the other end that goes away without a
 // word is noticed within half a minute.
 Descriptor accept_on(const Descriptor& listener);
