@@ -1,5 +1,6 @@
 #include "lockstep/train/evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -84,7 +85,11 @@ void Evaluator::judge(bool counts) {
 
 void Evaluator::settle(const BestSaves& saves) {
   const auto lost = [&](const Best& best) { return best.step > saves.saved && best.step <= saves.lost; };
-  if (std::erase_if(bests_, lost) > 0) parts_.state.best = bests_.back().metric;
+  // The first is none of this start's saves: it was there before, or there was none.
+  const auto kept = std::remove_if(bests_.begin() + 1, bests_.end(), lost);
+  if (kept == bests_.end()) return;
+  bests_.erase(kept, bests_.end());
+  parts_.state.best = bests_.back().metric;
 }
 
 void Evaluator::observe_plateau() {

@@ -69,6 +69,24 @@ TEST_F(EvaluatorTest, ABestThatWasNotSavedIsNone) {
   EXPECT_EQ(parts_.state.best, losses[0]);
 }
 
+// As a resumed run whose file is the best so far, on a disk that takes no more.
+TEST_F(EvaluatorTest, TheBestThatARunBeganWithStays) {
+  parts_.recipe = std::make_shared<ByLoss>();
+  parts_.state.best = 100;
+  parts_.state.step = 4;
+  parts_.state.is_best = true;
+  const auto form = make_form(parts_, log_);
+  Evaluator evaluator(parts_, *form);
+  parts_.state.step = 5;
+  evaluator.evaluate();
+  ASSERT_TRUE(evaluator.is_best());
+  evaluator.settle({.saved = -1, .lost = 5});
+  EXPECT_EQ(parts_.state.best, 100);
+  EXPECT_FALSE(evaluator.step_is_best());
+  parts_.state.step = 4;
+  EXPECT_TRUE(evaluator.step_is_best()) << "it is on the disk";
+}
+
 // Between two batches the rank has made progress, and says at what.
 struct Watched : testing_support::TinyRecipe {
   std::vector<double> measure(const at::Tensor& output, const data::Batch& batch) const override {
