@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/in_order.h"
 #include "lockstep/base/shown.h"
 #include "lockstep/datasets/augment.h"
 #include "lockstep/datasets/pair_dataset.h"
@@ -48,32 +49,45 @@ ImagesFound look_at_images(const ImageSource& images, bool exif, bool passes_ove
   return *found;
 }
 
-// Looks at all images for alpha. The first of another kind is named before training, and not in the midst of it.
-void check_alpha(const ImageSource& images, int channels, bool passes_over_bad) {
-  image::Decoder decoder;
-  std::vector<uint8_t> bytes;
-  for (int64_t index = 0; index < images.size(); ++index) {
-    const std::string name = images.name_of(index);
-    std::optional<image::ImageInfo> info;
-    try {
-      info = open_encoded(decoder, images.read(index, bytes), name);
-    } catch (const DataError&) {
-      if (!passes_over_bad) throw;
-    }
-    if (info) check_channels(*info, name, channels);
+// Reads what an image says of itself.
+class HeaderReader {
+ public:
+  explicit HeaderReader(const ImageSource& images) : images_(images) {}
+  image::ImageInfo operator()(int64_t index) {
+    return open_encoded(decoder_, images_.read(index, bytes_), images_.name_of(index));
   }
+
+ private:
+  const ImageSource& images_;
+  image::Decoder decoder_;
+  std::vector<uint8_t> bytes_;
+};
+
+// Looks at all images for alpha. The first of another kind is named before training, and not in the midst of it.
+void check_alpha(const ImageSource& images, int channels, const OpenOptions& options) {
+  in_order<image::ImageInfo>(
+      images.size(), options.threads, [&] { return HeaderReader(images); },
+      [&](int64_t index, Outcome<image::ImageInfo> found) {
+        std::optional<image::ImageInfo> info;
+        try {
+          info = std::move(found).get();
+        } catch (const DataError&) {
+          if (!options.passes_over_bad) throw;
+        }
+        if (info) check_channels(*info, images.name_of(index), channels);
+      });
 }
 
 void check_alpha_once(const StoredData& stored, int channels, const OpenOptions& options, const Find& find) {
   if (!image::has_alpha(channels)) return;
-  const bool passes = options.passes_over_bad;
   options.on_one_rank([&] {
     // What is found is kept for as long as the training files are the same.
-    find(cat("alpha-", channels, passes ? "-readable" : ""), [&] {
-      check_alpha(stored.train(), channels, passes);
+    find(cat("alpha-", channels, options.passes_over_bad ? "-readable" : ""), [&] {
+      check_alpha(stored.train(), channels, options);
       return std::string("ok");
     });
-    for (size_t part = 1; part < stored.parts.size(); ++part) check_alpha(*stored.parts[part].images, channels, passes);
+    for (size_t part = 1; part < stored.parts.size(); ++part)
+      check_alpha(*stored.parts[part].images, channels, options);
     return std::string("ok");
   });
 }

@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <iterator>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/folder_entries.h"
 #include "lockstep/base/log.h"
 #include "lockstep/launch/signals.h"
 
@@ -98,11 +98,7 @@ class Foreground {
   Descriptor channel_, end_, log_;
 };
 
-bool has_threads() {
-  std::error_code error;
-  const std::filesystem::directory_iterator all("/proc/self/task", error);
-  return !error && std::distance(begin(all), std::filesystem::directory_iterator{}) > 1;
-}
+bool has_threads() { return entries_of("/proc/self/task").size() > 1; }
 
 }  // namespace
 

@@ -93,6 +93,7 @@ TEST_F(WaitedFor, ASlowStartIsToldAndEndedAfterAnHour) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rank, 1) << "rank 0 waits for it";
   EXPECT_THAT(found->error, HasSubstr("hung: no progress for 3603 s (before the first step); it is alive"));
+  EXPECT_FALSE(watch.look({false, true, false}, now_ + 4000 * kSecond).hang) << "nobody waits for it";
   rank(1).step = 1;
   EXPECT_THAT(lines(5000), IsEmpty());
   EXPECT_FALSE(hang(5001));

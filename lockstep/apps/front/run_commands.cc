@@ -78,8 +78,9 @@ int dash(const Arguments& args) {
   const apps::DashOptions& options = command.options();
   const std::string folder = launch::find_run(options.run, kRuns);
   if (!options.out.empty()) {
+    const std::string page = dash::RunPage(folder).page(/*live=*/false);  // before anything there is cut off
     std::ofstream file(options.out, std::ios::trunc);
-    file << dash::RunPage(folder).page(/*live=*/false) << std::flush;
+    file << page << std::flush;
     if (!file) throw IoError("--out ", options.out, ": can't be written: ", errno_text(errno));
     return 0;
   }
