@@ -13,6 +13,21 @@ std::string CheckpointStore::save(int64_t step, const Value& value, const std::f
   return files_.save(step, [&](const std::string& path) { write_pt(value, path, on_progress); });
 }
 
+void CheckpointStore::refuse_later(int64_t step) const {
+  for (const Saved& saved : list()) {
+    if (saved.step <= step) continue;
+    try {
+      open_checkpoint(saved.path);
+    } catch (const DataError&) {
+      continue;
+    }
+    throw ConfigError("step ", step, ": ", saved.path,
+                      " is of a later step, and the next load would take it; save into ",
+                      "a folder of its own what goes on from an older file, or remove the later ones, as ",
+                      "store.cut_back(", step, ") does");
+  }
+}
+
 std::optional<CheckpointStore::Loaded> CheckpointStore::load_newest(const ReadOptions& options) const {
   const std::vector<Saved> all = list();
   std::vector<Damaged> damaged;

@@ -40,6 +40,9 @@ class CheckpointStore {
   // Writes the checkpoint of a step (not negative), points last.pt to it and returns its path. Each of the two is
   // atomic. Throws IoError; the earlier checkpoints then remain. `on_progress` is called meanwhile (atomic_file.h).
   std::string save(int64_t step, const Value& value, const std::function<void()>& on_progress = {});
+  // Throws ConfigError if there is a checkpoint of a later step that can be read: load_newest() would take it, and not
+  // what a loop saves that went on from an older file, or began anew.
+  void refuse_later(int64_t step) const;
   // Copies a file of another run as the checkpoint of a step, for a run that was forked from it, points last.pt to the
   // newest and returns the copy's path. Throws IoError.
   std::string adopt(int64_t step, const std::string& file) { return files_.adopt(step, file); }

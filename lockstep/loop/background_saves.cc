@@ -57,6 +57,7 @@ struct BackgroundSaves::Writer {
   }
 
   void put(const checkpoint::Value& whole, int64_t step, bool best) {
+    direct.refuse_later(step);
     const checkpoint::PtImage image(whole);
     if (!has_room(image.file_bytes())) return write(whole, step, best);
     wait_until([this] { return slots->choose().has_value(); });

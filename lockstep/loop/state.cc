@@ -182,6 +182,7 @@ Value State::value_of(bool best) {
 void State::save(checkpoint::CheckpointStore& store, bool best) {
   const Value whole = value_of(best);
   once(world_, OnceScope::kWorld, [&] {
+    store.refuse_later(step_);
     BoardRank& self = world_.self();
     const SavingOnBoard saving(self);
     store.save(step_, whole, [&self] { self.beat(); });

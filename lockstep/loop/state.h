@@ -56,7 +56,7 @@ class State {
   void load(const checkpoint::Value& saved, const std::string& file);
 
   // Rank 0 writes a checkpoint of this step, atomically; `best` makes it the store's best.pt. A collective. Throws, on
-  // all ranks, IoError, and ConfigError as value() does.
+  // all ranks, IoError, and ConfigError as value() does, and where the store has checkpoints of later steps.
   void save(checkpoint::CheckpointStore& store, bool best = false);
   // The same, and returns when rank 0 has copied it (background_saves.h).
   void save(BackgroundSaves& saves, bool best = false);

@@ -16,6 +16,7 @@
 #include "lockstep/checkpoint/formats/pt_reader.h"
 #include "lockstep/checkpoint/found_state.h"
 #include "lockstep/checkpoint/state_dict.h"
+#include "lockstep/loop/background_saves.h"
 #include "lockstep/loop/testing/loops.h"
 #include "lockstep/optim/rules/adam.h"
 #include "lockstep/optim/rules/sgd.h"
@@ -201,6 +202,39 @@ TEST(LoopState, ASaveIsOnTheBoardWithItsProgress) {
   }
   EXPECT_EQ(seen.load(), 1u);
   EXPECT_EQ(self.saving.load(), 0u);
+  std::filesystem::remove_all(folder);
+}
+
+// The next load would take the later one, of another branch.
+TEST(LoopState, IsNotSavedBesideLaterCheckpoints) {
+  const std::string folder = testing::TempDir() + "loop_state_branch." + std::to_string(getpid());
+  TinyLoop loop;
+  checkpoint::CheckpointStore store(folder);
+  loop.state().save(store);
+  loop.step = 9;
+  loop.state().save(store);
+  const std::string older = folder + "/step-000003.pt";
+  loop.state().load(checkpoint::read_pt(older), older);
+  loop.step = 4;
+  const std::string why = refusal([&] { loop.state().save(store); });
+  EXPECT_THAT(why, testing::AllOf(testing::HasSubstr("step 4: " + folder + "/step-000009.pt is of a later step"),
+                                  testing::HasSubstr("store.cut_back(4)")));
+  {
+    BackgroundSaves saves(*loop.world, store);
+    EXPECT_THROW(loop.state().save(saves), ConfigError);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder + "/step-000009.pt"));
+  EXPECT_FALSE(std::filesystem::exists(folder + "/step-000004.pt"));
+  store.cut_back(4);
+  loop.state().save(store);
+  EXPECT_TRUE(loop.state().load(store));
+  EXPECT_EQ(loop.step, 4);
+  loop.step = 9;
+  loop.state().save(store);
+  std::filesystem::resize_file(folder + "/step-000009.pt", 100);
+  EXPECT_TRUE(loop.state().load(store));
+  loop.step = 5;
+  loop.state().save(store);  // beside one that no load would take
   std::filesystem::remove_all(folder);
 }
 
