@@ -94,8 +94,7 @@ class OptimizerPart final : public Part {
 
   void check(const ValueView& saved) override {
     from_values(checkpoint::optimizer_from_dict(saved), saved.where());
-    if (ours_ == nullptr) return;
-    optim::check_own_weights(*ours_, "loading");
+    if (ours_ != nullptr) optim::check_own_weights(*ours_, "loading");
     averages_in(saved);
   }
 
@@ -160,13 +159,14 @@ class OptimizerPart final : public Part {
 
   // As many as this optimizer keeps, all undefined where the file is older than the first average.
   std::vector<at::Tensor> averages_in(const ValueView& saved) const {
-    std::vector<at::Tensor> averages(ours_->keeps_average() ? ours_->all_parameters().size() : 0);
+    const bool keeps = ours_ != nullptr && ours_->keeps_average();
+    std::vector<at::Tensor> averages(keeps ? ours_->all_parameters().size() : 0);
     const auto list = saved.find("averages");
     if (!list) return averages;
-    if (!ours_->keeps_average()) {
-      throw ConfigError(saved.where(),
-                        ": the checkpoint has an average of the weights, and this loop keeps none; call ",
-                        "keep_average() before");
+    if (!keeps) {
+      throw ConfigError(
+          saved.where(), ": the checkpoint has an average of the weights, and this loop keeps none; call ",
+          ours_ != nullptr ? "keep_average() before" : "keep_average() of an optimizer of lockstep::optim");
     }
     averages.clear();
     for (const ValueView& item : list->items()) {

@@ -53,14 +53,16 @@ std::string first_difference(const std::vector<std::vector<std::string>>& by_ran
   return "";
 }
 
+void check_same_lines(const std::string& what, const std::vector<std::string>& lines, comm::Communicator& comm) {
+  std::vector<std::vector<std::string>> by_rank;
+  for (const auto& text : comm::gather_texts(comm, join(lines))) by_rank.push_back(split(text));
+  const std::string difference = first_difference(by_rank);
+  if (!difference.empty()) throw ConfigError(what, ": ", difference);
+}
+
 void check_same_model(const torch::nn::Module& module, const std::vector<std::string>& options,
                       comm::Communicator& comm) {
-  std::vector<std::vector<std::string>> by_rank;
-  for (const auto& text : comm::gather_texts(comm, join(describe_model(module, options)))) {
-    by_rank.push_back(split(text));
-  }
-  const std::string difference = first_difference(by_rank);
-  if (!difference.empty()) throw ConfigError("the ranks hold different models: ", difference);
+  check_same_lines("the ranks hold different models", describe_model(module, options), comm);
 }
 
 }  // namespace lockstep::parallel

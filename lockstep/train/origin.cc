@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
@@ -102,6 +103,25 @@ config::Record RunRows::record() const {
   config::Record record = rows_.record();
   for (auto& option : own_.record()) record.push_back(std::move(option));
   return record;
+}
+
+std::vector<std::string> RunRows::of_all_ranks() const {
+  // No bits depend on them.
+  static const std::set<std::string> kOfCollectives = {
+      "global-batch-size", "steps",           "save-every", "snapshot-every", "save-on",        "background-saves",
+      "histograms-every",  "shard-optimizer", "stages",     "parallel",       "schedule-pp",    "replicas",
+      "servers",           "skip-bad",        "on-nan",     "ledger",         "detect-anomaly", "load-partly",
+      "load-average"};
+  std::vector<std::string> lines;
+  for (const config::OptionSet* rows : {&rows_, &own_}) {
+    for (const Option& row : rows->rows()) {
+      if (row.effect == Effect::kNone && !kOfCollectives.contains(row.name)) continue;
+      std::string value = row.get().value_or("");
+      if (row.name == "device") value = value.substr(0, value.find(':'));  // ranks may have GPUs of their own
+      lines.push_back(spelled(row, value));
+    }
+  }
+  return lines;
 }
 
 std::string RunRows::to_toml() const { return parent_line(options_.parent) + config::to_toml({&rows_, &own_}); }

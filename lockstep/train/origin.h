@@ -48,6 +48,9 @@ class RunRows {
   RunRows(const TrainOptions& options, RecipeDescription& recipe);
 
   config::Record record() const;
+  // Returns "--lr 0.1" for each option that all ranks must have alike: the run's bits depend on it, or the collectives
+  // that it makes.
+  std::vector<std::string> of_all_ranks() const;
   // Returns the text of the run's own file, which repeats the run if the options are resolved.
   std::string to_toml() const;
 

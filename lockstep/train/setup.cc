@@ -16,6 +16,7 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/loop/skip_list.h"
+#include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
@@ -383,6 +384,9 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
 
 Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
              const RunDisks& disks) {
+  // Nodes have lines, and files of options, of their own.
+  parallel::check_same_lines("the ranks have different options", RunRows(options, *recipe).of_all_ranks(),
+                             world->communicator());
   Fed fed = open_data(begin(options, std::move(recipe), std::move(world), disks));
   Built built = build_model(plan_run(std::move(fed)));
   Optimized run = make_optimizer(load_start(std::move(built)));

@@ -59,6 +59,13 @@ int train(const Arguments& args) {
   if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) {
     return print(*help + apps::kTrainNodesHelp), 0;
   }
+  // Each rank of a launcher would start ranks of its own, and train alone.
+  const auto ranks = env("LOCKSTEP_NODE_MEMORY") ? env_int("WORLD_SIZE", 1, 1 << 20) : std::nullopt;
+  if (ranks.value_or(1) > 1) {
+    throw ConfigError("lockstep train: this is one of ", *ranks,
+                      " ranks that lockstep launch has started, and each would ",
+                      "train alone; launch lockstep-worker train …, which takes the same options");
+  }
   return launch::start_training(worker_program(), command, dash::open_beside);
 }
 

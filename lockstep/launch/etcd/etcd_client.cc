@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/shown.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::launch {
@@ -60,11 +61,11 @@ std::string end_of(std::string prefix) {
   return prefix;
 }
 
-// An answer that is no JSON has no code, and its text for a message.
+// An answer that is no JSON has no code, and its text for a message, on one line.
 json parsed(const HttpAnswer& answer) {
   json body = json::parse(answer.text, nullptr, /*allow_exceptions=*/false);
   if (body.is_object()) return body;
-  return {{"error", cat("HTTP ", answer.status, ": ", answer.text.substr(0, 120))}, {"code", kUnknown}};
+  return {{"error", cat("HTTP ", answer.status, ": ", shown(answer.text.substr(0, 120)))}, {"code", kUnknown}};
 }
 
 std::string with_scheme(const std::string& endpoint) {
