@@ -77,7 +77,6 @@ void Disk::apply(const DiskCall& call) {
       return make(call.name, {Entry::Kind::kFolder, ""});
     case Kind::kUnlink:
       return change({.removed = call.name, .made = ""});
-    case Kind::kSyncRange:  // promises nothing
     case Kind::kNote:
       return;
   }

@@ -56,7 +56,7 @@ std::string save_by_keeper(const std::string& run, const Value& state, int64_t s
 Value state_of(int64_t step, Size size) {
   at::set_num_threads(1);  // the tests fork, and threads would stay behind
   Dict model;
-  model.set("weight", filled(step, size == Size::kLarge ? 280'000 : 9'000).reshape({-1, 10}));
+  model.set("weight", filled(step, size == Size::kLarge ? 550'000 : 9'000).reshape({-1, 10}));
   model.set("bias", filled(step, 10));
   return Dict{{"model", std::move(model)}, {"step", step}, {"empty", at::empty({0})}};
 }

@@ -31,8 +31,8 @@ using Kind = DiskCall::Kind;
 using Registers = user_regs_struct;
 
 constexpr std::string_view kNote = "note:";
-constexpr const char* kNames[] = {"open",    "write",  "fsync",    "sync_file_range", "rename",
-                                  "symlink", "unlink", "truncate", "make folder",     "note"};
+constexpr const char* kNames[] = {"open",   "write",    "fsync",       "rename", "symlink",
+                                  "unlink", "truncate", "make folder", "note"};
 
 void require(bool done, const char* what) {
   if (!done) throw IoError("a child can't be traced: ", what, ": ", errno_text(errno));
@@ -160,8 +160,6 @@ Found call_of(const Child& child, const Registers& at) {
     case SYS_fdatasync:
     case SYS_syncfs:
       return if_watched(Kind::kSync, child.name_of(a));
-    case SYS_sync_file_range:
-      return if_watched(Kind::kSyncRange, child.name_of(a));
     case SYS_rename:
       return if_watched(Kind::kRename, child.name_at(here, a), child.name_at(here, b).value_or("?"));
     case SYS_renameat:

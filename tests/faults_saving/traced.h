@@ -12,7 +12,7 @@ namespace lockstep::faults {
 
 // A system call on a file or folder, by names below the watched folder ("" is that folder itself).
 struct DiskCall {
-  enum class Kind { kOpen, kWrite, kSync, kSyncRange, kRename, kLink, kUnlink, kTruncate, kMakeFolder, kNote };
+  enum class Kind { kOpen, kWrite, kSync, kRename, kLink, kUnlink, kTruncate, kMakeFolder, kNote };
   Kind kind = Kind::kOpen;
   std::string name;        // of kRename the old one; of kNote what note() said
   std::string other;       // of kRename the new name; of kLink what the link holds

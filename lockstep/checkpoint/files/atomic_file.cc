@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/lease.h"
 #include "lockstep/base/shared_memory.h"
 #include "lockstep/base/sync_folder.h"
+#include "lockstep/checkpoint/files/large_pages.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -37,36 +39,41 @@ std::string advice(int error) {
   throw IoError(line, advice(error));
 }
 
-// Buffers small writes; large ones go straight to the file.
+// Writes by way of a buffer, from which a full part goes to the disk past the page cache where the file system has
+// O_DIRECT: twice as fast there, and what others read stays in memory. A small file goes through the page cache.
 class FileSink : public ByteSink {
  public:
   FileSink(int fd, std::string path, const std::function<void()>& on_progress)
       : fd_(fd), path_(std::move(path)), on_progress_(on_progress) {}
 
   void write(std::string_view bytes) override {
-    if (buffer_.size() + bytes.size() > kBuffer) flush();
-    if (bytes.size() > kBuffer) {
-      write_out(bytes);
-    } else {
-      buffer_ += bytes;
+    while (!bytes.empty()) {
+      const size_t count = std::min(bytes.size(), kPart - filled_);
+      std::memcpy(buffer_.data() + filled_, bytes.data(), count);
+      filled_ += count;
+      bytes.remove_prefix(count);
+      if (filled_ < kPart) return;
+      if (written_ == 0) direct_ = set_direct(true);
+      write_out({buffer_.data(), std::exchange(filled_, 0)});
     }
   }
 
+  // Writes what is left, which may end within a block of the disk's.
   void flush() {
-    write_out(buffer_);
-    buffer_.clear();
+    end_direct();
+    write_out({buffer_.data(), std::exchange(filled_, 0)});
   }
 
   // Writes the first `bytes` of whole pages into the file, which is empty.
   void write_pages(std::span<const char> pages, size_t bytes) {
     direct_ = set_direct(true);
     write_out({pages.data(), pages.size()});
-    if (std::exchange(direct_, false)) set_direct(false);
+    end_direct();
     if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) fail(path_, "can't be cut to its size", errno);
   }
 
  private:
-  static constexpr size_t kBuffer = 1u << 20, kPart = 16u << 20;
+  static constexpr size_t kPart = 2u << 20;
 
   void write_out(std::string_view bytes) {
     while (!bytes.empty()) {
@@ -75,11 +82,13 @@ class FileSink : public ByteSink {
       if (count < 0 && errno == EINVAL && std::exchange(direct_, false) && set_direct(false)) continue;
       if (count < 0) fail(path_, cat("can't write beyond ", human_bytes(written_)), errno);
       bytes.remove_prefix(static_cast<size_t>(count));
-      // The disk begins at once, so that the fsync at the end is short.
-      if (!direct_) sync_file_range(fd_, static_cast<off_t>(written_), count, SYNC_FILE_RANGE_WRITE);
       written_ += static_cast<uint64_t>(count);
       if (on_progress_) on_progress_();
     }
+  }
+
+  void end_direct() {
+    if (std::exchange(direct_, false)) set_direct(false);
   }
 
   // Whether the file's flags could be set: some file systems have no O_DIRECT, and say so here or at the first write.
@@ -92,7 +101,8 @@ class FileSink : public ByteSink {
   bool direct_ = false;
   std::string path_;
   const std::function<void()>& on_progress_;
-  std::string buffer_;
+  LargePages buffer_{kPart};  // memory that is not touched takes none
+  size_t filled_ = 0;
   uint64_t written_ = 0;
 };
 

@@ -78,6 +78,23 @@ TEST_F(AtomicFileTest, KeepsPiecesOfAllSizesInOrder) {
   EXPECT_EQ(read_file(path_), "a" + large + "b");
 }
 
+// Whole parts go past the page cache on a disk, and as ever on a file system in memory.
+TEST_F(AtomicFileTest, WritesFilesOfAllSizes) {
+  constexpr size_t kPart = 2u << 20;
+  std::string bytes(3 * kPart, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 % 251);
+  for (const std::string& path : {path_, "/dev/shm/" + fs::path(dir_.path()).filename().string()}) {
+    for (const size_t size : {size_t{0}, kPart - 1, kPart, kPart + 1, 2 * kPart, 2 * kPart + 4096, 3 * kPart - 5}) {
+      write_atomically(path, [&](ByteSink& sink) {
+        sink.write({bytes.data(), size / 3});
+        sink.write({bytes.data() + size / 3, size - size / 3});
+      });
+      EXPECT_TRUE(read_file(path) == bytes.substr(0, size)) << path << ' ' << size;
+    }
+    fs::remove(path);
+  }
+}
+
 // Past the page cache on a disk, and as ever on a file system in memory.
 TEST_F(AtomicFileTest, WritesPagesOfMemory) {
   constexpr size_t kPages = 5u << 20;

@@ -1,15 +1,11 @@
 #include "lockstep/checkpoint/files/byte_sums.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::checkpoint {
+#include "lockstep/checkpoint/files/crc32.h"
 
-uint32_t joined_crc(uint32_t first, uint32_t second, uint64_t second_bytes) {
-  return static_cast<uint32_t>(crc32_combine64(first, second, static_cast<z_off64_t>(second_bytes)));
-}
+namespace lockstep::checkpoint {
 
 ByteSums::ByteSums(std::vector<ByteSum> sums) : sums_(std::move(sums)) {
   std::sort(sums_.begin(), sums_.end(), [](const ByteSum& a, const ByteSum& b) { return a.offset < b.offset; });

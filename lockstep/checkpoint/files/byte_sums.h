@@ -14,9 +14,6 @@ struct ByteSum {
   uint32_t crc = 0;
 };
 
-// The CRC-32 of bytes whose sum is `first` and of so many more whose sum is `second`.
-uint32_t joined_crc(uint32_t first, uint32_t second, uint64_t second_bytes);
-
 // The sums of a whole file, in any order at first. Pure.
 class ByteSums {
  public:

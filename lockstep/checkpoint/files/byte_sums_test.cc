@@ -1,9 +1,10 @@
 #include "lockstep/checkpoint/files/byte_sums.h"
 
 #include <gtest/gtest.h>
-#include <libdeflate.h>
 
 #include <string>
+
+#include "lockstep/checkpoint/files/crc32.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -14,7 +15,7 @@ const std::string kFile = [] {
   return bytes;
 }();
 
-uint32_t crc(size_t offset, size_t bytes) { return libdeflate_crc32(0, kFile.data() + offset, bytes); }
+uint32_t crc(size_t offset, size_t bytes) { return crc32(std::string_view(kFile).substr(offset, bytes)); }
 ByteSum sum(size_t offset, size_t bytes) { return {offset, bytes, crc(offset, bytes)}; }
 
 TEST(ByteSums, ArePutTogether) {

@@ -1,13 +1,12 @@
 #include "lockstep/checkpoint/files/zip_layout.h"
 
-#include <libdeflate.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/files/crc32.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -115,7 +114,7 @@ uint32_t checksum(std::string_view content, const std::function<void()>& on_prog
   constexpr size_t kPart = 16u << 20;
   uint32_t crc = 0;
   for (; !content.empty(); content.remove_prefix(std::min(kPart, content.size()))) {
-    crc = libdeflate_crc32(crc, content.data(), std::min(kPart, content.size()));
+    crc = crc32(content.substr(0, kPart), crc);
     if (on_progress) on_progress();
   }
   return crc;

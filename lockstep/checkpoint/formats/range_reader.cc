@@ -1,24 +1,19 @@
 #include "lockstep/checkpoint/formats/range_reader.h"
 
-#include <libdeflate.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/in_order.h"
-#include "lockstep/checkpoint/files/byte_sums.h"
+#include "lockstep/checkpoint/files/crc32.h"
 #include "lockstep/checkpoint/files/stream_copy.h"
+#include "lockstep/checkpoint/formats/read_from_disk.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr uint64_t kPart = 1u << 20;     // bytes that a thread takes at a time
-constexpr uint64_t kPiece = 128u << 10;  // of these, that it copies and sums up at a time: they are in its cache then
-
-// Threads that read a disk beside the one that sums up, if any. Few: they share the kernel's read-ahead, and other
-// ranks may read at the same time.
-int readers() { return std::min(usable_cores() / 2, 2); }
+constexpr uint64_t kPart = 4u << 20;     // bytes that a thread takes at a time
+constexpr uint64_t kPiece = 256u << 10;  // of these, that it copies and sums up at a time: they are in its cache then
 
 // Threads that copy from the system's memory, if any.
 int copiers() {
@@ -26,86 +21,79 @@ int copiers() {
   return cores > 1 ? cores : 0;
 }
 
-}  // namespace
+struct Part {
+  ReadRange* range;
+  uint64_t offset, bytes;
+  bool is_last;  // of its range
+};
 
-void RangeReader::add(const StoredBytes& stored, uint64_t offset, uint64_t bytes, void* memory) {
-  for (uint64_t done = 0, count = 0; done < bytes; done += count) {
-    const uint64_t from = offset + done;
-    count = std::min(bytes - done, kPart - from % kPart);  // whole pages of the system's
-    char* const to = memory == nullptr ? nullptr : static_cast<char*>(memory) + done;
-    parts_.push_back({&stored, from, to, count, done + count == bytes});
+std::vector<Part> parts_of(std::vector<ReadRange>& ranges) {
+  std::vector<Part> parts;
+  for (ReadRange& range : ranges) {
+    for (uint64_t done = 0, count = 0; done < range.bytes; done += count) {
+      const uint64_t from = range.offset + done;
+      count = std::min(range.bytes - done, kPart - from % kPart);  // whole pages of the system's
+      parts.push_back({&range, from, count, done + count == range.bytes});
+    }
   }
+  return parts;
 }
 
-void RangeReader::run() {
-  const std::vector<Part> parts = std::exchange(parts_, {});
-  const auto part_at = [&](int64_t index) -> const Part& { return parts[static_cast<size_t>(index)]; };
-  uint32_t sum = 0;  // of the parts of one storage
-  const auto take = [&](const Part& part, uint32_t of_part) {
-    if (!part.stored->is_checked) sum = joined_crc(sum, of_part, part.bytes);
-    if (!part.is_last) return;
-    part.stored->file->check_unchanged();
-    if (!part.stored->is_checked) part.stored->compare(std::exchange(sum, 0));
-  };
-  const auto make_copier = [&] {
-    return [&, scratch = std::vector<char>(kPiece)](int64_t index) mutable { return copy(part_at(index), scratch); };
-  };
-  const bool from_disk = std::ranges::any_of(parts, [](const Part& part) { return part.stored->file->was_on_disk(); });
-  const int threads = from_disk ? readers() : copiers();
-  const auto count = std::ssize(parts);
-  if (count < 2 || threads == 0) {
-    auto copier = make_copier();
-    for (int64_t i = 0; i < count; ++i) take(part_at(i), copier(i).sum);
-  } else if (from_disk) {
-    in_order<Read>(
-        count, threads, [&] { return [&](int64_t index) { return read(part_at(index)); }; },
-        [&](int64_t i, Outcome<Read> outcome) { take(part_at(i), sum_up(part_at(i), std::move(outcome).get())); });
-  } else {
-    in_order<Read>(count, threads, make_copier,
-                   [&](int64_t i, Outcome<Read> outcome) { take(part_at(i), std::move(outcome).get().sum); });
-  }
-}
-
-// Reads a part as it is. Any thread.
-RangeReader::Read RangeReader::read(const Part& part) {
-  Read read{.scratch = part.memory == nullptr ? borrow() : std::vector<char>()};
-  part.stored->file->read(part.offset, part.memory == nullptr ? read.scratch.data() : part.memory, part.bytes);
-  return read;
-}
-
-uint32_t RangeReader::sum_up(const Part& part, Read read) {
-  const char* const bytes = part.memory == nullptr ? read.scratch.data() : part.memory;
-  const uint32_t sum = part.stored->is_checked ? 0 : libdeflate_crc32(0, bytes, part.bytes);
-  if (part.memory == nullptr) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(read.scratch));
+// Reads a part by way of `scratch`, which has room for a piece. Returns its checksum. Any thread.
+uint32_t copy(const Part& part, std::vector<char>& scratch) {
+  const StoredBytes& stored = *part.range->stored;
+  uint32_t sum = 0;
+  for (uint64_t done = 0; done < part.bytes; done += kPiece) {
+    const uint64_t bytes = std::min(kPiece, part.bytes - done), offset = part.offset + done;
+    stored.file->read(offset, scratch.data(), bytes);
+    char* const to = part.range->memory == nullptr ? nullptr : part.range->memory + (offset - part.range->offset);
+    if (to == nullptr) {
+      sum = crc32({scratch.data(), bytes}, sum);
+    } else if (stored.is_checked) {
+      stream_copy(to, scratch.data(), bytes);
+    } else {
+      sum = stream_copy_summed(to, scratch.data(), bytes, sum);
+    }
   }
   return sum;
 }
 
-// Reads a part by way of `scratch`, which has room for a piece. Any thread.
-RangeReader::Read RangeReader::copy(const Part& part, std::vector<char>& scratch) {
-  Read copied;
-  for (uint64_t done = 0; done < part.bytes; done += kPiece) {
-    const uint64_t bytes = std::min(kPiece, part.bytes - done);
-    part.stored->file->read(part.offset + done, scratch.data(), bytes);
-    if (part.stored->is_checked) {
-      if (part.memory != nullptr) stream_copy(part.memory + done, scratch.data(), bytes);
-      continue;
-    }
-    const uint32_t sum = part.memory == nullptr ? libdeflate_crc32(0, scratch.data(), bytes)
-                                                : stream_copy_summed(part.memory + done, scratch.data(), bytes);
-    copied.sum = joined_crc(copied.sum, sum, bytes);
+void read_from_memory(std::vector<ReadRange> ranges) {
+  const std::vector<Part> parts = parts_of(ranges);
+  const auto part_at = [&](int64_t index) -> const Part& { return parts[static_cast<size_t>(index)]; };
+  const auto make_copier = [&] {
+    return [&, scratch = std::vector<char>(kPiece)](int64_t index) mutable { return copy(part_at(index), scratch); };
+  };
+  const auto take = [](const Part& part, uint32_t sum) {
+    part.range->checksum = joined_crc(part.range->checksum, sum, part.bytes);
+    if (part.is_last) end_range(*part.range);
+  };
+  const auto count = std::ssize(parts);
+  const int threads = count < 2 ? 0 : copiers();
+  if (threads == 0) {
+    auto copier = make_copier();
+    for (int64_t i = 0; i < count; ++i) take(part_at(i), copier(i));
+  } else {
+    in_order<uint32_t>(count, threads, make_copier,
+                       [&](int64_t i, Outcome<uint32_t> outcome) { take(part_at(i), std::move(outcome).get()); });
   }
-  return copied;
 }
 
-std::vector<char> RangeReader::borrow() {
-  const std::lock_guard lock(mutex_);
-  if (free_.empty()) return std::vector<char>(kPart);
-  std::vector<char> scratch = std::move(free_.back());
-  free_.pop_back();
-  return scratch;
+}  // namespace
+
+void RangeReader::add(const StoredBytes& stored, uint64_t offset, uint64_t bytes, void* memory, bool is_read_again) {
+  std::vector<ReadRange>& ranges = stored.is_cached ? in_memory_ : on_disk_;
+  ranges.push_back({&stored, offset, bytes, static_cast<char*>(memory), is_read_again});
+}
+
+void RangeReader::run() {
+  read_from_disk(std::exchange(on_disk_, {}));
+  read_from_memory(std::exchange(in_memory_, {}));
+}
+
+void end_range(const ReadRange& range) {
+  range.stored->file->check_unchanged();
+  if (!range.stored->is_checked) range.stored->compare(range.checksum);
 }
 
 }  // namespace lockstep::checkpoint

@@ -1,26 +1,15 @@
 #include "lockstep/checkpoint/formats/storage_source.h"
 
 #include <ATen/ATen.h>
-#include <sys/mman.h>
 
 #include <cstdint>
 
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/files/large_pages.h"
 
 namespace lockstep::checkpoint {
 
-namespace {
-
-// Large pages where they fit: the first touch of a small one costs as much as the disk takes to read it.
-void ask_for_large_pages(char* memory, uint64_t bytes) {
-  constexpr uintptr_t kPage = 2u << 20;
-  const auto begin = (reinterpret_cast<uintptr_t>(memory) + kPage - 1) / kPage * kPage;
-  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) / kPage * kPage;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // a wish: it may be refused
-}
-
-}  // namespace
-
+// On large pages: the first touch of a small one costs as much as the disk takes to read it.
 c10::Storage allocate_storage(int64_t bytes) {
   try {
     c10::Storage storage = at::empty({bytes}, at::kByte).storage();

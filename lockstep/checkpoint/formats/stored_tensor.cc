@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/files/page_cache.h"
 #include "lockstep/checkpoint/formats/printable.h"
 #include "lockstep/checkpoint/formats/range_reader.h"
 #include "lockstep/checkpoint/formats/storage_source.h"
@@ -29,16 +30,19 @@ int64_t written_ns(const struct stat& file) {
   return file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec;
 }
 
-// Whether the system has none of some bytes of the file in memory.
+// Whether the system has few of some bytes of the file in memory: those near what was read before may be there.
 bool lies_on_disk(int fd, uint64_t bytes) {
   constexpr uint64_t kSamples = 8;
+  uint64_t there = 0;
   for (uint64_t i = 0; i < kSamples; ++i) {
-    char byte = 0;
-    const iovec to{&byte, 1};
-    const auto offset = static_cast<off_t>(bytes / kSamples * i + bytes / kSamples / 2);
-    if (preadv2(fd, &to, 1, offset, RWF_NOWAIT) >= 0 || errno != EAGAIN) return false;
+    if (is_in_page_cache(fd, bytes / kSamples * i + bytes / kSamples / 2)) ++there;
   }
-  return true;
+  return there < kSamples / 2;
+}
+
+// The same file for reading past the system's memory, whatever has its name now.
+Descriptor opened_direct(int fd) {
+  return Descriptor(open(cat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
 }
 
 void release(void* context) { delete static_cast<StoredBytes*>(context); }
@@ -157,6 +161,19 @@ void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
   read_at(fd_.get(), path_, offset, memory, bytes);
 }
 
+void StoredFile::read_block(uint64_t offset, void* memory, uint64_t bytes, bool past_memory) const {
+  const uint64_t wanted = std::min(bytes, bytes_ - std::min(offset, bytes_));
+  uint64_t done = 0;
+  while (past_memory && direct_ && done < wanted) {
+    const auto count =
+        pread(direct_.get(), static_cast<char*>(memory) + done, bytes - done, static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;  // an error, the end or a file system without: read() finds out which
+    done += static_cast<uint64_t>(count);
+  }
+  if (done < wanted) read(offset + done, static_cast<char*>(memory) + done, wanted - done);
+}
+
 void StoredBytes::compare(uint32_t sum) const {
   if (!checksum || sum == *checksum) return;
   throw DataError(file->path(), ": ", printable(name), ": damaged (CRC error); use another copy of the file");
@@ -169,6 +186,8 @@ StoredFile::StoredFile(std::string path, const InputFile& file)
   bytes_ = static_cast<uint64_t>(now.st_size);
   written_ns_ = written_ns(now);
   was_on_disk_ = lies_on_disk(fd_.get(), bytes_);
+  // Ranks of one machine read the same file, and the disk once for all of them.
+  if (was_on_disk_ && env_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1) == 1) direct_ = opened_direct(fd_.get());
 }
 
 void StoredFile::forget(uint64_t offset, uint64_t bytes) const {
@@ -187,6 +206,7 @@ void StoredFile::check_unchanged() const {
 c10::Storage make_stored(StoredBytes bytes) {
   if (bytes.bytes == 0) throw BugError(bytes.name, ": an empty storage lies in no file");
   if (!bytes.checksum) bytes.is_checked = true;
+  bytes.is_cached = !bytes.file->was_on_disk();
   const auto size = static_cast<int64_t>(bytes.bytes);
   auto* context = new StoredBytes(std::move(bytes));
   c10::DataPtr nowhere(nullptr, context, &release, c10::kCPU);
@@ -263,7 +283,7 @@ void verify_stored(const Value& root, uint64_t largest, const std::vector<const 
   std::vector<std::pair<StoredBytes*, c10::Storage>> read;
   for (StoredBytes* stored : all) {
     if (remains(stored)) {
-      reader.add(*stored, nullptr);
+      reader.add(*stored, nullptr, /*is_read_again=*/true);
     } else if (!stored->memory) {
       read.emplace_back(stored, allocate_storage(static_cast<int64_t>(stored->bytes)));
       reader.add(*stored, read.back().second.mutable_data());
@@ -271,7 +291,7 @@ void verify_stored(const Value& root, uint64_t largest, const std::vector<const 
   }
   reader.run();
   for (auto& [stored, memory] : read) stored->memory = std::move(memory);
-  for (StoredBytes* stored : all) stored->is_checked = true;
+  for (StoredBytes* stored : all) stored->is_checked = stored->is_cached = true;
   for (const auto& [stored, memory] : read) {
     if (!waiting.empty()) stored->file->forget(stored->offset, stored->bytes);
   }

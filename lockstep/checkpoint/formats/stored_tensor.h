@@ -32,6 +32,10 @@ class StoredFile {
   const std::string& path() const { return path_; }
   // Reads [offset, offset + bytes). Throws as read_at() does.
   void read(uint64_t offset, void* memory, uint64_t bytes) const;
+  // Reads [offset, offset + bytes), or as far as the file goes, into memory for all of them. `past_memory`: without a
+  // copy in the system's memory (O_DIRECT), where the disk allows it; offset, bytes and memory are multiples of
+  // kDirectBlock (large_pages.h). Throws as read_at() does.
+  void read_block(uint64_t offset, void* memory, uint64_t bytes, bool past_memory) const;
   // Throws DataError if somebody has written to the file since this was made.
   void check_unchanged() const;
   // Lets the system's copy of the range go, unless much of the file was there before this was made. Single pages that
@@ -42,6 +46,7 @@ class StoredFile {
  private:
   std::string path_;
   Descriptor fd_;
+  Descriptor direct_;  // nothing where reading past the system's memory can't be or isn't wanted
   uint64_t bytes_ = 0;
   int64_t written_ns_ = 0;  // when it was last written to
   bool was_on_disk_ = false;
@@ -56,6 +61,7 @@ struct StoredBytes {
   std::optional<uint32_t> checksum = {};    // CRC-32 of the bytes, where the format has one
   std::optional<c10::Storage> memory = {};  // what the bytes were read into, once a tensor has asked for them
   bool is_checked = false;                  // the checksum has been compared; else it is as the bytes are read
+  bool is_cached = false;                   // the system has a copy in memory, as far as we know
 
   // Throws DataError if the bytes' CRC-32 is another than the checksum.
   void compare(uint32_t sum) const;
