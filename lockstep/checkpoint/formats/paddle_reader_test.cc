@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/base/testing/peak_memory.h"
 #include "lockstep/checkpoint/contents/describe.h"
 #include "lockstep/checkpoint/formats/paddle_writer.h"
 #include "lockstep/checkpoint/formats/read_checkpoint.h"
+#include "lockstep/checkpoint/formats/stored_tensor.h"
 #include "lockstep/checkpoint/formats/testing/files.h"
 #include "lockstep/checkpoint/formats/value_view.h"
 
@@ -89,6 +91,38 @@ TEST_F(PaddleFiles, TreesComeBackWithoutATable) {
 TEST_F(PaddleFiles, LargeTensorsComeBack) {
   const at::Tensor large = at::arange(1 << 16, at::kLong);
   EXPECT_TRUE(at::equal(ValueView(read_written(large), "a").tensor(), large));
+}
+
+// Their content is read into the tensors of whoever loads them, without a copy of the file.
+TEST_F(PaddleFiles, LargeTensorsRemainInTheFile) {
+  const at::Tensor large = at::rand({40, 1000, 400}), brain = at::rand({300'000}).to(at::kBFloat16),
+                   fortran = at::rand({300, 200}).t(), small = at::rand({10});
+  write_paddle(Dict{{"large", large}, {"brain", brain}, {"fortran", fortran}, {"small", small}}, path_);
+  at::Tensor to = at::zeros({40, 1000, 400});
+  const PeakMemory peak;
+  const Value read = open_checkpoint(path_);
+  const auto tensor = [&](const char* name) { return *read.get_if<Dict>()->find(name)->get_if<at::Tensor>(); };
+  EXPECT_TRUE(is_stored(tensor("large")));
+  EXPECT_TRUE(is_stored(tensor("brain")));
+  EXPECT_TRUE(is_stored(tensor("fortran")));
+  EXPECT_FALSE(is_stored(tensor("small")));
+  copy_elements(to, tensor("large"));
+  if (kMeasuresMemory) EXPECT_LT(peak.growth_mib(), 30);
+  EXPECT_TRUE(at::equal(to, large));
+  at::Tensor other = at::zeros({300'000}), turned = at::zeros({200, 300});
+  copy_elements({{other, tensor("brain")}, {turned, tensor("fortran")}});
+  EXPECT_TRUE(at::equal(other, brain.to(at::kFloat)));
+  EXPECT_TRUE(at::equal(turned, fortran));
+  EXPECT_TRUE(at::equal(tensor("small"), small));
+}
+
+TEST_F(PaddleFiles, AFileThatIsCutMeanwhileIsAnError) {
+  const at::Tensor large = at::rand({500'000});
+  write_paddle(Dict{{"a", large}, {"b", large}}, path_);
+  const Value read = open_checkpoint(path_);
+  std::filesystem::resize_file(path_, 2'500'000);
+  at::Tensor to = at::zeros({500'000});
+  EXPECT_THROW(copy_elements(to, *read.get_if<Dict>()->find("b")->get_if<at::Tensor>()), DataError);
 }
 
 TEST_F(PaddleFiles, TypesThatPaddleLacksAreRefused) {

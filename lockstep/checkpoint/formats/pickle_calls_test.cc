@@ -53,7 +53,8 @@ class PickleCallsTest : public testing::Test {
   }
 
   MemoryBudget budget_{1 << 20};
-  Heap heap_{"storage0cpuutf8latin1", budget_};
+  const PickleBytes bytes_{"storage0cpuutf8latin1"};
+  Heap heap_{bytes_, budget_};
   FakeStorages storages_;
 };
 

@@ -16,6 +16,7 @@
 
 #include "lockstep/checkpoint/formats/memory_budget.h"
 #include "lockstep/checkpoint/formats/numpy_dtype.h"
+#include "lockstep/checkpoint/formats/pickle_bytes.h"
 #include "lockstep/checkpoint/formats/pickle_globals.h"
 
 namespace lockstep::checkpoint {
@@ -76,9 +77,9 @@ struct NumpyArray {
 
 struct Heap {
   // Takes memory for what the pickle `bytes` describes from the budget. Both are borrowed.
-  Heap(std::string_view bytes, MemoryBudget& budget) : bytes(bytes), budget(budget), array_bytes(bytes.size()) {}
+  Heap(const PickleBytes& bytes, MemoryBudget& budget) : bytes(bytes), budget(budget), array_bytes(bytes.size()) {}
 
-  std::string_view bytes;
+  const PickleBytes& bytes;
   MemoryBudget& budget;
   uint64_t array_bytes;         // what numpy's arrays may yet take
   bool ignore_unknown = false;  // what the closed list lacks becomes an Unknown item rather than a Fault
@@ -89,7 +90,7 @@ struct Heap {
   std::vector<NumpyArray> numpy_arrays;
   std::vector<std::string> names;  // of what is unknown
 
-  std::string_view text(const Slice& slice) const { return bytes.substr(slice.offset, slice.length); }
+  std::string_view text(const Slice& slice) const { return bytes.at(slice.offset, slice.length); }
   ContainerRef add(Container::Kind kind, std::span<const Item> items = {});
   void append(Container& container, std::span<const Item> items);
   TensorRef add(at::Tensor tensor);

@@ -8,7 +8,8 @@ namespace {
 
 TEST(PickleHeap, FindsContainersByKind) {
   MemoryBudget budget(1 << 20);
-  Heap heap("", budget);
+  const PickleBytes none("");
+  Heap heap(none, budget);
   const Item list = heap.add(Container::Kind::kList, std::vector<Item>{int64_t{3}});
   const Item dict = heap.add(Container::Kind::kDict);
   ASSERT_NE(heap.container(list, Container::Kind::kList), nullptr);
@@ -20,14 +21,16 @@ TEST(PickleHeap, FindsContainersByKind) {
 
 TEST(PickleHeap, TextIsASliceOfThePickle) {
   MemoryBudget budget(1 << 20);
-  const Heap heap("..abc..", budget);
+  const PickleBytes bytes("..abc..");
+  const Heap heap(bytes, budget);
   EXPECT_EQ(heap.text(Text{{2, 3}}), "abc");
 }
 
 TEST(PickleHeap, EverythingIsCharged) {
   const auto most = [](const auto& add) {
     MemoryBudget budget(1 << 20);
-    Heap heap("", budget);
+    const PickleBytes none("");
+    Heap heap(none, budget);
     int count = 0;
     try {
       for (; count < 1 << 20; ++count) add(heap);
@@ -48,7 +51,8 @@ TEST(PickleHeap, EverythingIsCharged) {
 
 TEST(PickleHeap, AContainerThatGrowsIsCharged) {
   MemoryBudget budget(1 << 20);
-  Heap heap("", budget);
+  const PickleBytes none("");
+  Heap heap(none, budget);
   const ContainerRef list = heap.add(Container::Kind::kList);
   const std::vector<Item> one(1);
   int count = 0;

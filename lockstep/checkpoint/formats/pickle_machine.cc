@@ -47,7 +47,8 @@ void PickleMachine::check_empty() const {
 
 Slice PickleMachine::slice(uint64_t length) {
   const auto offset = static_cast<uint32_t>(cursor.position());
-  return {offset, static_cast<uint32_t>(cursor.take(length).size())};
+  cursor.skip(length);
+  return {offset, static_cast<uint32_t>(length)};
 }
 
 void PickleMachine::push_text(uint64_t length) {

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/checkpoint/formats/byte_cursor.h"
 #include "lockstep/checkpoint/formats/memory_budget.h"
+#include "lockstep/checkpoint/formats/pickle_bytes.h"
 #include "lockstep/checkpoint/formats/pickle_heap.h"
 #include "lockstep/checkpoint/formats/pickle_memo.h"
 #include "lockstep/checkpoint/formats/storage_source.h"
@@ -15,10 +15,10 @@ namespace lockstep::checkpoint {
 // Every operation throws a Fault if the stack does not hold what it needs, or the budget does not.
 class PickleMachine {
  public:
-  PickleMachine(std::string_view bytes, StorageSource* storages, MemoryBudget& budget)
+  PickleMachine(const PickleBytes& bytes, StorageSource* storages, MemoryBudget& budget)
       : cursor(bytes), heap(bytes, budget), storages_(storages), memo_(budget) {}
 
-  ByteCursor cursor;  // at the arguments of the current operation
+  PickleCursor cursor;  // at the arguments of the current operation
   Heap heap;
 
   void push(const Item& item);
@@ -29,7 +29,7 @@ class PickleMachine {
   void check_empty() const;  // called last, after the result is popped
 
   void push_text(uint64_t length);     // of the bytes at the cursor; must be UTF-8
-  void push_bytes(uint64_t length);    // of the bytes at the cursor
+  void push_bytes(uint64_t length);    // of the bytes at the cursor, which may remain in their file
   void push_integer(uint64_t length);  // little-endian two's complement of so many bytes, at most 8
   void push_container(Container::Kind kind) { push(heap.add(kind)); }
   void push_marked(Container::Kind kind);  // of the items above the topmost mark

@@ -10,7 +10,8 @@ constexpr auto kDict = Container::Kind::kDict;
 
 std::string fault_of(const std::function<void(PickleMachine&)>& action, std::string_view bytes = "") {
   MemoryBudget budget(1 << 20);
-  PickleMachine machine(bytes, nullptr, budget);
+  const PickleBytes read(bytes);
+  PickleMachine machine(read, nullptr, budget);
   try {
     action(machine);
   } catch (const Fault& fault) {
@@ -30,7 +31,8 @@ TEST(PickleMachine, OperandsBelowAMarkAreOutOfReach) {
 
 TEST(PickleMachine, MarksNest) {
   MemoryBudget budget(1 << 20);
-  PickleMachine machine("", nullptr, budget);
+  const PickleBytes none("");
+  PickleMachine machine(none, nullptr, budget);
   const auto size_of_marked = [&] {
     machine.push_marked(Container::Kind::kTuple);
     const Item tuple = machine.pop();
@@ -86,7 +88,8 @@ TEST(PickleMachine, TheStackIsCharged) {
 
 TEST(PickleMachine, RecallsOnlyWhatWasStored) {
   MemoryBudget budget(1 << 20);
-  PickleMachine machine("", nullptr, budget);
+  const PickleBytes none("");
+  PickleMachine machine(none, nullptr, budget);
   machine.push(int64_t{7});
   machine.memoize(4'000'000'000);
   machine.pop();
@@ -98,7 +101,8 @@ TEST(PickleMachine, RecallsOnlyWhatWasStored) {
 TEST(PickleMachine, IntegersOfUpTo64Bits) {
   const auto read = [](std::string_view bytes) {
     MemoryBudget budget(1 << 20);
-    PickleMachine machine(bytes, nullptr, budget);
+    const PickleBytes read(bytes);
+    PickleMachine machine(read, nullptr, budget);
     machine.push_integer(bytes.size());
     return std::get<int64_t>(machine.pop());
   };

@@ -17,33 +17,33 @@ namespace {
 // The bytes of an item that stands for bytes, in either form.
 class ItemBytes {
  public:
-  ItemBytes(const Heap& heap, const Item& item) {
+  ItemBytes(const Heap& heap, const Item& item) : heap_(heap) {
     if (const auto* raw = std::get_if<RawBytes>(&item)) {
-      text_ = heap.text(*raw);
-      length_ = text_.size();
+      raw_ = *raw;
+      length_ = raw->length;
     } else if (const auto* latin1 = std::get_if<Latin1Text>(&item)) {
       text_ = heap.text(*latin1);
       const auto length = latin1_length(text_);
       if (!length) throw Fault{"bytes that hold more than bytes"};
       length_ = *length;
-      encoded_ = true;
     } else {
       throw Fault{"numpy's numbers as something else than bytes"};
     }
   }
   size_t size() const { return length_; }
   void copy_to(char* memory) const {
-    if (encoded_) {
+    if (raw_) {
+      heap_.text(*raw_).copy(memory, length_);
+    } else {
       latin1_decode(text_, memory);
-    } else if (length_ > 0) {
-      std::memcpy(memory, text_.data(), length_);
     }
   }
 
  private:
-  std::string_view text_;
+  const Heap& heap_;
+  std::optional<RawBytes> raw_;
+  std::string_view text_;  // that is to be decoded
   size_t length_ = 0;
-  bool encoded_ = false;
 };
 
 std::string dtype_fault(const NumpyDtype& dtype) {
@@ -83,6 +83,11 @@ TensorGeometry dense(std::vector<int64_t> sizes, bool fortran) {
   return geometry;
 }
 
+std::optional<c10::Storage> left_in_file(const Heap& heap, const Item& content) {
+  const auto* raw = std::get_if<RawBytes>(&content);
+  return raw == nullptr ? std::nullopt : heap.bytes.left_in_file(raw->offset, raw->length);
+}
+
 at::Tensor array(Heap& heap, at::ScalarType dtype, std::vector<int64_t> sizes, bool fortran, const Item& content) {
   const ItemBytes bytes(heap, content);
   const int64_t needed = product(sizes, static_cast<int64_t>(c10::elementSize(dtype)));
@@ -95,6 +100,7 @@ at::Tensor array(Heap& heap, at::ScalarType dtype, std::vector<int64_t> sizes, b
   const TensorGeometry geometry = dense(std::move(sizes), fortran);
   const std::string fault = geometry_fault(geometry, needed / static_cast<int64_t>(c10::elementSize(dtype)));
   if (!fault.empty()) throw Fault{fault};
+  if (const auto stored = left_in_file(heap, content)) return tensor_over(*stored, dtype, geometry);
   c10::Storage storage = allocate_storage(needed);
   bytes.copy_to(static_cast<char*>(storage.mutable_data()));
   return tensor_over(storage, dtype, geometry);

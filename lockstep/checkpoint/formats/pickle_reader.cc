@@ -123,7 +123,10 @@ void run(Machine& machine, size_t& start) {
 }  // namespace
 
 PickleResult read_pickle(std::string_view bytes, const PickleOptions& options) {
-  bytes = bytes.substr(0, options.max_bytes);
+  return read_pickle(PickleBytes(bytes.substr(0, options.max_bytes)), options);
+}
+
+PickleResult read_pickle(const PickleBytes& bytes, const PickleOptions& options) {
   MemoryBudget own(kReadingMemory);
   PickleMachine machine(bytes, options.storages, options.budget == nullptr ? own : *options.budget);
   machine.heap.ignore_unknown = options.ignore_unknown;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lockstep/checkpoint/formats/memory_budget.h"
+#include "lockstep/checkpoint/formats/pickle_bytes.h"
 #include "lockstep/checkpoint/formats/storage_source.h"
 #include "lockstep/checkpoint/formats/value.h"
 
@@ -41,5 +42,9 @@ struct PickleResult {
 // Reads the pickle at the start of `bytes` (at most `max_bytes` are looked at). Tensors lie on the CPU and share
 // their storages as they do in the file. Throws DataError with the offset of the operation at fault.
 PickleResult read_pickle(std::string_view bytes, const PickleOptions& options);
+
+// The same of bytes that may be a file's, below 4 GiB. The content of large arrays of numpy's remains there
+// (stored_tensor.h).
+PickleResult read_pickle(const PickleBytes& bytes, const PickleOptions& options);
 
 }  // namespace lockstep::checkpoint

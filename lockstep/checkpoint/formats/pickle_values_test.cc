@@ -15,8 +15,12 @@ using Kind = Container::Kind;
 
 constexpr ValueBounds kBounds{.tensor_bytes = 1000};
 
-struct TestHeap : Heap {
-  explicit TestHeap(std::string_view bytes = "") : Heap(bytes, own) {}
+struct TestBytes {
+  PickleBytes own_bytes;
+};
+
+struct TestHeap : TestBytes, Heap {
+  explicit TestHeap(std::string_view bytes = "") : TestBytes{PickleBytes(bytes)}, Heap(own_bytes, own) {}
   using Heap::add;
   ContainerRef add(Kind kind, const std::vector<Item>& items) { return Heap::add(kind, items); }
   MemoryBudget own{1 << 20};
