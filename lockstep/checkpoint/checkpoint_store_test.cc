@@ -141,6 +141,19 @@ TEST_F(CheckpointStoreTest, CleansUpAfterAKilledWriter) {
   EXPECT_TRUE(fs::exists(folder_ + "/notes.pt.tmp"));
 }
 
+// The next load would take them for the newest.
+TEST_F(CheckpointStoreTest, RefusesToSaveBelowLaterOnes) {
+  CheckpointStore store(folder_);
+  EXPECT_NO_THROW(store.refuse_later(1));
+  store.save(4, state(4));
+  store.save(6, state(6));
+  EXPECT_NO_THROW(store.refuse_later(6));
+  EXPECT_THAT(error_of<ConfigError>([&] { store.refuse_later(5); }),
+              AllOf(HasSubstr("step 5: "), HasSubstr("step-000006.pt is of a later step"), HasSubstr("cut_back(5)")));
+  write_file(folder_ + "/step-000006.pt", "damaged");
+  EXPECT_NO_THROW(store.refuse_later(5));
+}
+
 TEST_F(CheckpointStoreTest, OtherFilesAreNoCheckpoints) {
   CheckpointStore store(folder_);
   store.save(1, state(1));

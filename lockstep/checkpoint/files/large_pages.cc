@@ -39,10 +39,4 @@ LargePages::~LargePages() {
 LargePages::LargePages(LargePages&& other) noexcept
     : mapped_(std::exchange(other.mapped_, {})), bytes_(std::exchange(other.bytes_, {})) {}
 
-LargePages& LargePages::operator=(LargePages&& other) noexcept {
-  std::swap(mapped_, other.mapped_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 }  // namespace lockstep::checkpoint

@@ -21,7 +21,7 @@ class LargePages {
   explicit LargePages(size_t bytes);
   ~LargePages();
   LargePages(LargePages&& other) noexcept;
-  LargePages& operator=(LargePages&& other) noexcept;
+  LargePages& operator=(LargePages&& other) = delete;
 
   char* data() const { return bytes_.data(); }
   size_t size() const { return bytes_.size(); }
