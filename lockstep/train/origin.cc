@@ -107,20 +107,36 @@ config::Record RunRows::record() const {
 
 std::vector<std::string> RunRows::of_all_ranks() const {
   // No bits depend on them.
-  static const std::set<std::string> kOfCollectives = {
-      "global-batch-size", "steps",           "save-every", "snapshot-every", "save-on",        "background-saves",
-      "histograms-every",  "shard-optimizer", "stages",     "parallel",       "schedule-pp",    "replicas",
-      "servers",           "skip-bad",        "on-nan",     "ledger",         "detect-anomaly", "load-partly",
-      "load-average"};
+  static const std::set<std::string> kOfCollectives = {"global-batch-size",
+                                                       "steps",
+                                                       "save-every",
+                                                       "snapshot-every",
+                                                       "save-on",
+                                                       "background-saves",
+                                                       "shard-optimizer",
+                                                       "servers",
+                                                       "skip-bad",
+                                                       "on-nan",
+                                                       "ledger",
+                                                       "detect-anomaly",
+                                                       "load",
+                                                       "load-partly",
+                                                       "load-average"};
   std::vector<std::string> lines;
+  size_t of_collectives = 0;
   for (const config::OptionSet* rows : {&rows_, &own_}) {
     for (const Option& row : rows->rows()) {
-      if (row.effect == Effect::kNone && !kOfCollectives.contains(row.name)) continue;
       std::string value = row.get().value_or("");
+      if (row.name == "threads") continue;                          // set_up() compares what it comes to
+      if (row.name == "load") value = value.empty() ? "" : "PATH";  // which may be the rank's own
+      const bool of_collective = kOfCollectives.contains(row.name);
+      of_collectives += of_collective ? 1 : 0;
+      if (row.effect == Effect::kNone && !of_collective) continue;
       if (row.name == "device") value = value.substr(0, value.find(':'));  // ranks may have GPUs of their own
       lines.push_back(spelled(row, value));
     }
   }
+  if (of_collectives != kOfCollectives.size()) throw BugError("an option that collectives depend on has another name");
   return lines;
 }
 

@@ -14,9 +14,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Two ranks; what `of_first` and `of_second` say is theirs alone.
-Result train_with(const std::string& of_first, const std::string& of_second, const std::string& run) {
-  std::string line = cat("exec ", bin_folder(), "/lockstep-worker");
+// Two ranks; what `of_first` and `of_second` say is theirs alone, and the shell's `first` is done before.
+Result train_with(const std::string& of_first, const std::string& of_second, const std::string& run,
+                  const std::string& first = "") {
+  std::string line = cat(first, " exec ", bin_folder(), "/lockstep-worker");
   for (const std::string& word : train_words({"--steps", "4", "--out", run})) line += ' ' + word;
   line += cat(" $([ $RANK = 0 ] && echo ' ", of_first, "' || echo ' ", of_second, "')");
   return lockstep({"launch", "--nproc-per-node", "2", "/bin/sh", "-c", line});
@@ -59,6 +60,32 @@ TEST(OptionsThatMayDiffer, AreARanksOwn) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
+TEST(OptionsThatMayDiffer, AFileThatOneRankLoadsIsToldApart) {
+  const TempDir dir;
+  const std::string load = cat("--load ", finished_run(), "/checkpoints/last.pt");
+  const Result result = train_with("", load, dir / "run");
+  EXPECT_EQ(result.exit_code, ConfigError::kExitCode) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("rank 1 has --load PATH where rank 0 has no --load"));
+}
+
+// Nodes with other numbers of cores: all take the threads that the least of them has.
+TEST(OptionsThatMayDiffer, ThreadsAreThoseOfTheLeastNode) {
+  const TempDir dir;
+  const Result plain = train_with("", "", dir / "plain");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const Result result = train_with("", "", dir / "run", "[ $RANK = 0 ] && export LOCKSTEP_NODE_CORES=16;");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(final_of(dir / "run")["weights_sha256"], final_of(dir / "plain")["weights_sha256"]);
+  EXPECT_THAT(read_file(dir / "run/config.toml"), HasSubstr("threads = 1\n"));
+}
+
+TEST(OptionsThatMayDiffer, ThreadsThatAreAskedForAreToldApart) {
+  const TempDir dir;
+  const Result result = train_with("--threads 1", "--threads 2", dir / "run");
+  EXPECT_EQ(result.exit_code, ConfigError::kExitCode) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("rank 1 has --threads 2 where rank 0 has --threads 1"));
+}
+
 // Each of its ranks would train alone.
 TEST(Train, IsNoProgramOfALauncher) {
   const TempDir dir;
@@ -68,6 +95,17 @@ TEST(Train, IsNoProgramOfALauncher) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("this is one of 2 ranks that lockstep launch has started"),
                                 HasSubstr("launch lockstep-worker train")));
   EXPECT_FALSE(std::filesystem::exists(dir / "run"));
+}
+
+// As in a search over options, each rank of which trains on its own.
+TEST(Train, IsAProgramOfALauncherThatSaysItsRanks) {
+  const TempDir dir;
+  std::string line = cat("exec ", bin_folder(), "/lockstep");
+  for (const std::string& word : train_words({"--steps", "2", "--nproc", "1"})) line += ' ' + word;
+  line += cat(" --out ", dir.path(), "/run$RANK");
+  const Result result = lockstep({"launch", "--nproc-per-node", "2", "/bin/sh", "-c", line});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* run : {"run0", "run1"}) EXPECT_EQ(final_of(dir / run)["steps"], 2) << run;
 }
 
 }  // namespace

@@ -59,12 +59,13 @@ int train(const Arguments& args) {
   if (const auto help = command.read(args, {.cores = usable_cores()}, find_config)) {
     return print(*help + apps::kTrainNodesHelp), 0;
   }
-  // Each rank of a launcher would start ranks of its own, and train alone.
+  // Each rank of a launcher would start ranks of its own, and train alone. Whoever means that says how many.
+  const bool says_ranks = std::ranges::any_of(args, [](const auto& word) { return word.starts_with("--nproc"); });
   const auto ranks = env("LOCKSTEP_NODE_MEMORY") ? env_int("WORLD_SIZE", 1, 1 << 20) : std::nullopt;
-  if (ranks.value_or(1) > 1) {
+  if (ranks.value_or(1) > 1 && !says_ranks) {
     throw ConfigError("lockstep train: this is one of ", *ranks,
-                      " ranks that lockstep launch has started, and each would ",
-                      "train alone; launch lockstep-worker train …, which takes the same options");
+                      " ranks that lockstep launch has started, and each would train alone; launch lockstep-worker ",
+                      "train …, which takes the same options, or say --nproc where each is to");
   }
   return launch::start_training(worker_program(), command, dash::open_beside);
 }

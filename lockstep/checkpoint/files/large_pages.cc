@@ -1,8 +1,11 @@
 #include "lockstep/checkpoint/files/large_pages.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include "lockstep/base/error.h"
@@ -15,6 +18,17 @@ constexpr uintptr_t kLargePage = 2u << 20;
 char* rounded_up(char* at) { return at + (kLargePage - reinterpret_cast<uintptr_t>(at) % kLargePage) % kLargePage; }
 
 }  // namespace
+
+bool has_large_pages() {
+  static const bool has = [] {
+    std::ifstream enabled("/sys/kernel/mm/transparent_hugepage/enabled");
+    std::string words;
+    std::getline(enabled, words);
+    return words.find('[') != std::string::npos && words.find("[never]") == std::string::npos &&
+           prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0;
+  }();
+  return has;
+}
 
 void ask_for_large_pages(char* memory, uint64_t bytes) {
   char* const begin = rounded_up(memory);

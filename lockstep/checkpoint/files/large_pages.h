@@ -11,6 +11,9 @@ namespace lockstep::checkpoint {
 // What O_DIRECT asks of offsets, lengths and addresses, whatever the disk.
 constexpr uint64_t kDirectBlock = 4096;
 
+// Whether the system may give this process large pages.
+bool has_large_pages();
+
 // Asks for large pages where they fit. The system may refuse: memory is on small ones then.
 void ask_for_large_pages(char* memory, uint64_t bytes);
 

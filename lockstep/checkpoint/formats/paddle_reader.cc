@@ -142,7 +142,8 @@ Value read_paddle(const std::string& path, const InputFile& file, const ReadOpti
   if (file.bytes > kMaxFileBytes) {
     throw DataError(path, ": a pickle of ", human_bytes(file.bytes), "; only those below 4 GiB are read");
   }
-  const PickleBytes pickle(std::make_shared<StoredFile>(path, file), file.bytes);
+  const auto stored = std::make_shared<StoredFile>(path, file);
+  const PickleBytes pickle(stored, file.bytes);
   MemoryBudget budget(kReadingMemory / 2);  // the tree is copied below
   PickleResult result = read_pickle(pickle, {.name = cat(path, ": pickle"),
                                              .max_tensor_bytes = max_tensor_bytes(file.bytes),
@@ -153,6 +154,7 @@ Value read_paddle(const std::string& path, const InputFile& file, const ReadOpti
     throw DataError(path, ": ", pickle.size() - result.bytes_read, " bytes follow its pickle, which ends at byte ",
                     result.bytes_read);
   }
+  stored->check_unchanged();  // its parts were read at different times
   if (has_tensors(result.value) && !is_marked(result.value)) {
     throw DataError(path,
                     ": a pickle with arrays, but none of paddle.save; save them with torch.save or as safetensors");

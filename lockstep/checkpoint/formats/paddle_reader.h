@@ -24,7 +24,8 @@ bool is_paddle_file(const std::string& path);  // the same of a file; throws as 
 
 // Reads such a file, as read_pt() does; its tensors are those that paddle.load would make, still in Paddle's layout and
 // names (paddle_names.h). The content of large arrays remains in the file
-// (stored_tensor.h), but at protocols 2 and 3, which write bytes as text: those take twice the file. Files of 4 GiB and
+// (stored_tensor.h), but at protocols 2 and 3, which write bytes as text. Those take twice the file, and up to that the
+// arrays of few kB. Files of 4 GiB and
 // more are refused.
 Value read_paddle(const std::string& path, const InputFile& file, const ReadOptions& options = {});
 

@@ -11,8 +11,8 @@
 namespace lockstep::checkpoint {
 namespace {
 
-constexpr uint64_t kBlock = 16u << 10;  // read at a time
-constexpr uint64_t kMany = 64u << 10;   // bytes that stay in the file
+constexpr uint64_t kBlock = 4u << 10;  // read at a time
+constexpr uint64_t kMany = 64u << 10;  // bytes that stay in the file
 
 }  // namespace
 
@@ -42,6 +42,11 @@ void PickleBytes::fetch(uint64_t offset, uint64_t length) const {
   }
   there_begin_ = first * kBlock;
   there_end_ = end * kBlock;
+}
+
+void PickleBytes::copy(uint64_t offset, uint64_t length, char* memory) const {
+  if (file_ != nullptr && length >= kBlock) return file_->read(offset, memory, length);
+  at(offset, length).copy(memory, length);
 }
 
 std::optional<c10::Storage> PickleBytes::left_in_file(uint64_t offset, uint64_t length) const {

@@ -31,6 +31,10 @@ class PickleBytes {
       fetch(offset, length);
     return bytes_.substr(offset, length);
   }
+  // The same of bytes that at() has given before.
+  std::string_view there(uint64_t offset, uint64_t length) const { return bytes_.substr(offset, length); }
+  // Copies bytes to memory, past what at() keeps if they are a file's.
+  void copy(uint64_t offset, uint64_t length, char* memory) const;
   // A storage without memory for many bytes that lie in a file; nothing for others.
   std::optional<c10::Storage> left_in_file(uint64_t offset, uint64_t length) const;
 

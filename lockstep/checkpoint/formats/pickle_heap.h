@@ -90,7 +90,10 @@ struct Heap {
   std::vector<NumpyArray> numpy_arrays;
   std::vector<std::string> names;  // of what is unknown
 
-  std::string_view text(const Slice& slice) const { return bytes.at(slice.offset, slice.length); }
+  // A text has been looked at where it was pushed. Bytes may still be in their file.
+  std::string_view text(const Text& slice) const { return bytes.there(slice.offset, slice.length); }
+  std::string_view text(const Latin1Text& slice) const { return bytes.there(slice.offset, slice.length); }
+  std::string_view text(const RawBytes& slice) const { return bytes.at(slice.offset, slice.length); }
   ContainerRef add(Container::Kind kind, std::span<const Item> items = {});
   void append(Container& container, std::span<const Item> items);
   TensorRef add(at::Tensor tensor);

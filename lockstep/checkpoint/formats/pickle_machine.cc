@@ -53,7 +53,7 @@ Slice PickleMachine::slice(uint64_t length) {
 
 void PickleMachine::push_text(uint64_t length) {
   const Text text{slice(length)};
-  if (!is_utf8(heap.text(text))) throw Fault{"a string that is not UTF-8"};
+  if (!is_utf8(heap.bytes.at(text.offset, text.length))) throw Fault{"a string that is not UTF-8"};
   push(text);
 }
 

@@ -33,7 +33,7 @@ class ItemBytes {
   size_t size() const { return length_; }
   void copy_to(char* memory) const {
     if (raw_) {
-      heap_.text(*raw_).copy(memory, length_);
+      heap_.bytes.copy(raw_->offset, length_, memory);
     } else {
       latin1_decode(text_, memory);
     }

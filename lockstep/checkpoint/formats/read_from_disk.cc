@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/in_order.h"
 #include "lockstep/checkpoint/files/crc32.h"
 #include "lockstep/checkpoint/files/large_pages.h"
@@ -17,9 +18,12 @@ constexpr uint64_t kBlock = 4u << 20;  // bytes of a file that a thread takes at
 // What is read through because it takes no longer than another request to the disk.
 constexpr uint64_t kGap = 256u << 10;
 
-// Threads that read beside the one that copies. Few: two keep a disk at work, and other ranks may read at the same
-// time.
-constexpr int kReaders = 2;
+// Threads that read beside the one that copies, if any. Few: two keep a disk at work, and other ranks may read at the
+// same time.
+int readers() {
+  const int cores = std::min(usable_cores(), 2);
+  return cores > 1 ? cores : 0;
+}
 
 // What of a range lies in one block.
 struct Slice {
@@ -116,11 +120,12 @@ void read_from_disk(std::vector<ReadRange> ranges) {
     buffers.give_back(std::move(buffer));
   };
   const auto count = std::ssize(blocks);
-  if (count < 2) {
+  const int threads = count < 2 ? 0 : readers();
+  if (threads == 0) {
     for (const Block& block : blocks) take_read(block, read(block, buffers));
   } else {
     in_order<LargePages>(
-        count, kReaders, [&] { return [&](int64_t index) { return read(block_at(index), buffers); }; },
+        count, threads, [&] { return [&](int64_t index) { return read(block_at(index), buffers); }; },
         [&](int64_t i, Outcome<LargePages> outcome) { take_read(block_at(i), std::move(outcome).get()); });
   }
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +15,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/error.h"
+#include "lockstep/checkpoint/files/large_pages.h"
 #include "lockstep/checkpoint/files/page_cache.h"
 #include "lockstep/checkpoint/formats/printable.h"
 #include "lockstep/checkpoint/formats/range_reader.h"
@@ -38,6 +40,13 @@ bool lies_on_disk(int fd, uint64_t bytes) {
     if (is_in_page_cache(fd, bytes / kSamples * i + bytes / kSamples / 2)) ++there;
   }
   return there < kSamples / 2;
+}
+
+// Whether no other rank of this machine reads the same file: the disk is read once for all of them.
+bool reads_alone() {
+  constexpr std::array kRanks = {"LOCAL_WORLD_SIZE",  "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                 "PADDLE_LOCAL_SIZE", "PADDLE_TRAINERS_NUM",        "SLURM_NTASKS"};
+  return std::ranges::all_of(kRanks, [](const char* name) { return env(name).value_or("1") == "1"; });
 }
 
 // The same file for reading past the system's memory, whatever has its name now.
@@ -164,9 +173,11 @@ void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
 void StoredFile::read_block(uint64_t offset, void* memory, uint64_t bytes, bool past_memory) const {
   const uint64_t wanted = std::min(bytes, bytes_ - std::min(offset, bytes_));
   uint64_t done = 0;
-  while (past_memory && direct_ && done < wanted) {
+  // It is open for this block alone, as a model may have more files than a process may have open twice.
+  const Descriptor direct = past_memory && has_large_pages() && reads_alone() ? opened_direct(fd_.get()) : Descriptor();
+  while (direct && done < wanted) {
     const auto count =
-        pread(direct_.get(), static_cast<char*>(memory) + done, bytes - done, static_cast<off_t>(offset + done));
+        pread(direct.get(), static_cast<char*>(memory) + done, bytes - done, static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;  // an error, the end or a file system without: read() finds out which
     done += static_cast<uint64_t>(count);
@@ -186,9 +197,9 @@ StoredFile::StoredFile(std::string path, const InputFile& file)
   bytes_ = static_cast<uint64_t>(now.st_size);
   written_ns_ = written_ns(now);
   was_on_disk_ = lies_on_disk(fd_.get(), bytes_);
-  // Ranks of one machine read the same file, and the disk once for all of them.
-  if (was_on_disk_ && env_int("LOCAL_WORLD_SIZE", 1, 1 << 20).value_or(1) == 1) direct_ = opened_direct(fd_.get());
 }
+
+bool StoredFile::has_in_memory(uint64_t offset) const { return is_in_page_cache(fd_.get(), offset); }
 
 void StoredFile::forget(uint64_t offset, uint64_t bytes) const {
   if (!was_on_disk_) return;
@@ -291,7 +302,11 @@ void verify_stored(const Value& root, uint64_t largest, const std::vector<const 
   }
   reader.run();
   for (auto& [stored, memory] : read) stored->memory = std::move(memory);
-  for (StoredBytes* stored : all) stored->is_checked = stored->is_cached = true;
+  for (StoredBytes* stored : all) {
+    stored->is_checked = true;
+    // Unless it is larger than memory, which then has what was read last.
+    stored->is_cached = stored->is_cached || stored->file->has_in_memory(stored->offset + stored->bytes / 2);
+  }
   for (const auto& [stored, memory] : read) {
     if (!waiting.empty()) stored->file->forget(stored->offset, stored->bytes);
   }

@@ -42,11 +42,11 @@ class StoredFile {
   // are there make it read what is around them by single pages, too, which takes a fifth longer.
   void forget(uint64_t offset, uint64_t bytes) const;
   bool was_on_disk() const { return was_on_disk_; }  // alone, when this was made, as far as some samples tell
+  bool has_in_memory(uint64_t offset) const;         // whether the system has a copy of the byte now
 
  private:
   std::string path_;
   Descriptor fd_;
-  Descriptor direct_;  // nothing where reading past the system's memory can't be or isn't wanted
   uint64_t bytes_ = 0;
   int64_t written_ns_ = 0;  // when it was last written to
   bool was_on_disk_ = false;
