@@ -95,23 +95,30 @@ class OrderedResults {
 }  // namespace internal
 
 // Calls take(index, Outcome<Result>) for 0, 1, … count - 1 on the calling thread. The results come from `threads`
-// others: each calls make_worker() once and then worker(index) for one index after the other. No more than a few
+// others, or from the calling thread where that is 0: each calls make_worker() once and then worker(index) for one
+// index after the other. No more than a few
 // results wait to be taken. What `take` throws ends the work, after the samples that are at work, and is thrown. Throws
 // IoError if the system has no more threads.
 template <typename Result, typename MakeWorker, typename Take>
 void in_order(int64_t count, int threads, const MakeWorker& make_worker, const Take& take) {
-  threads = std::max(1, threads);
+  using Worker = std::optional<decltype(make_worker())>;
+  const auto outcome_of = [&](Worker& worker, int64_t index) {
+    try {
+      if (!worker) worker.emplace(make_worker());
+      return Outcome<Result>((*worker)(index));
+    } catch (...) {
+      return Outcome<Result>(std::current_exception());
+    }
+  };
+  if (threads <= 0) {
+    Worker worker;
+    for (int64_t index = 0; index < count; ++index) take(index, outcome_of(worker, index));
+    return;
+  }
   internal::OrderedResults<Result> results(count, threads);
   const auto work = [&] {
-    std::optional<decltype(make_worker())> worker;
-    while (const auto index = results.next()) {
-      try {
-        if (!worker) worker.emplace(make_worker());
-        results.put(*index, Outcome<Result>((*worker)(*index)));
-      } catch (...) {
-        results.put(*index, Outcome<Result>(std::current_exception()));
-      }
-    }
+    Worker worker;
+    while (const auto index = results.next()) results.put(*index, outcome_of(worker, *index));
   };
   struct Ending {
     internal::OrderedResults<Result>& results;

@@ -21,7 +21,7 @@ struct Square {
 constexpr auto make_square = [] { return Square{}; };
 
 TEST(InOrder, ResultsComeInOrderAtAnyNumberOfThreads) {
-  for (const int threads : {1, 2, 7}) {
+  for (const int threads : {0, 1, 2, 7}) {
     std::vector<int64_t> taken;
     in_order<int64_t>(13, threads, make_square, [&](int64_t index, Outcome<int64_t> outcome) {
       EXPECT_EQ(index, std::ssize(taken));

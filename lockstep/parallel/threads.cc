@@ -2,9 +2,14 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <atomic>
+#include <string>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
+#include "lockstep/comm/text_exchange.h"
+#include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::parallel {
@@ -46,6 +51,14 @@ void propose_threads(int lanes) {
   proposed = default_threads(usable_cores(), lanes);
   proposal = proposed;
   at::set_num_threads(proposed);
+}
+
+int agree_on_threads(int threads, bool may_choose, comm::Communicator& comm) {
+  for (const std::string& of_rank : comm::gather_texts(comm, std::to_string(threads))) {
+    if (may_choose) threads = std::min(threads, std::stoi(of_rank));
+  }
+  check_same_lines(kDifferentOptions, {cat("--threads ", threads)}, comm);
+  return threads;
 }
 
 OneThreadUnlessChosen::OneThreadUnlessChosen() {

@@ -1,6 +1,8 @@
 // The intra-op threads of a program of one's own.
 #pragma once
 
+#include "lockstep/comm/communicator.h"
+
 namespace lockstep::parallel {
 
 // Sets libtorch's intra-op threads to this machine's cores ÷ `lanes`, as `lockstep train` does, unless somebody has
@@ -12,6 +14,10 @@ void choose_threads(int lanes);
 // The same for what comes before the first step, such as a loader: sets the number until choose_threads(), and leaves
 // it where that or an earlier proposal has set it.
 void propose_threads(int lanes);
+
+// The threads that all ranks take, for nodes may have other numbers of cores: the least of theirs, on the ranks that
+// `may_choose`. Throws ConfigError, on every rank, where others differ from it. A collective.
+int agree_on_threads(int threads, bool may_choose, comm::Communicator& comm);
 
 // One thread as long as it exists, where nothing has chosen or proposed their number yet: a number that is the same at
 // any number of ranks.

@@ -147,6 +147,13 @@ ResumedCheckpoint read_resumed(const std::string& resume, const ReadOptions& opt
   throw ConfigError("--resume ", resume, ": the run has no checkpoint; start it anew");
 }
 
+void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most) {
+  const int64_t count = std::ssize(resumed.state.skipped);
+  if (count <= most) return;
+  throw ConfigError("--resume ", resumed.file, ": the run has passed over ", count, count == 1 ? " sample" : " samples",
+                    " that can't be read, and --skip-bad is ", most, "; give --skip-bad ", count, " or more");
+}
+
 void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, const std::string& resume) {
   const auto saved = checkpoint::step_files_in(files.checkpoints());
   if (is_folder(resume) || saved.empty() || saved.back().step <= from.state.step) return;

@@ -28,6 +28,9 @@ struct ResumedCheckpoint {
 // read. Throws ConfigError if there is none, DataError, IoError.
 ResumedCheckpoint read_resumed(const std::string& resume, const checkpoint::ReadOptions& options = {});
 
+// Throws ConfigError if the run has passed over more samples than `most`: they stay passed over.
+void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most);
+
 // Refuses a file, named by `resume`, from which the run of this folder would go back in place: throws ConfigError if
 // the folder has a checkpoint of a later step, such as where an interrupted state is older than its name says.
 void refuse_going_back(const RunFiles& files, const ResumedCheckpoint& from, const std::string& resume);

@@ -10,6 +10,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/version.h"
 #include "lockstep/config/toml_file.h"
+#include "lockstep/parallel/model_check.h"
 #include "lockstep/train/options/option_file.h"
 
 namespace lockstep::train {
@@ -105,7 +106,7 @@ config::Record RunRows::record() const {
   return record;
 }
 
-std::vector<std::string> RunRows::of_all_ranks() const {
+void RunRows::check_ranks(comm::Communicator& comm) const {
   // No bits depend on them.
   static const std::set<std::string> kOfCollectives = {"global-batch-size",
                                                        "steps",
@@ -137,7 +138,7 @@ std::vector<std::string> RunRows::of_all_ranks() const {
     }
   }
   if (of_collectives != kOfCollectives.size()) throw BugError("an option that collectives depend on has another name");
-  return lines;
+  parallel::check_same_lines(parallel::kDifferentOptions, lines, comm);
 }
 
 std::string RunRows::to_toml() const { return parent_line(options_.parent) + config::to_toml({&rows_, &own_}); }

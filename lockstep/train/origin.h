@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/communicator.h"
 #include "lockstep/config/option_set.h"
 #include "lockstep/data/subset.h"
 #include "lockstep/train/data_facts.h"
@@ -48,9 +49,9 @@ class RunRows {
   RunRows(const TrainOptions& options, RecipeDescription& recipe);
 
   config::Record record() const;
-  // Returns "--lr 0.1" for each option that all ranks must have alike: the run's bits depend on it, or the collectives
-  // that it makes.
-  std::vector<std::string> of_all_ranks() const;
+  // Throws ConfigError, on every rank, where ranks have other values of an option that the run's bits depend on, or the
+  // collectives that it makes: nodes have lines, and files of options, of their own. A collective.
+  void check_ranks(comm::Communicator& comm) const;
   // Returns the text of the run's own file, which repeats the run if the options are resolved.
   std::string to_toml() const;
 

@@ -14,13 +14,12 @@
 #include "lockstep/checkpoint/load_model.h"
 #include "lockstep/checkpoint/name_prefix.h"
 #include "lockstep/checkpoint/state_dict.h"
-#include "lockstep/comm/text_exchange.h"
 #include "lockstep/data/byte_tables.h"
 #include "lockstep/loop/skip_list.h"
-#include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/options/lanes.h"
 #include "lockstep/parallel/sharded_optimizer.h"
 #include "lockstep/parallel/sync_batch_norm.h"
+#include "lockstep/parallel/threads.h"
 #include "lockstep/train/auto_amp.h"
 #include "lockstep/train/best_metric.h"
 #include "lockstep/train/continuation.h"
@@ -63,11 +62,6 @@ bool keeps_whole_state_here(const TrainOptions& options, const World& world) {
   return world.size() == 1 || options.parallel.shard_optimizer == parallel::ShardOptimizer::kOff;
 }
 
-// Nodes have lines, and files of options, of their own.
-void check_same_options(const std::vector<std::string>& lines, const World& world) {
-  parallel::check_same_lines("the ranks have different options", lines, world.communicator());
-}
-
 // set_up() goes through the stages below. Each takes the result of the one before, so that none can come too early.
 
 // A run in its world: its lanes and threads, its seeds set, and the checkpoint that it resumes from, if any.
@@ -81,14 +75,6 @@ struct Begun {
   int lanes = 1;
   int threads = 1;
 };
-
-// What a run has passed over stays passed over.
-void check_skip_bad(const ResumedCheckpoint& resumed, int64_t most) {
-  const int64_t count = std::ssize(resumed.state.skipped);
-  if (count <= most) return;
-  throw ConfigError("--resume ", resumed.file, ": the run has passed over ", count, count == 1 ? " sample" : " samples",
-                    " that can't be read, and --skip-bad is ", most, "; give --skip-bad ", count, " or more");
-}
 
 Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
             const RunDisks& disks) {
@@ -111,12 +97,8 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
   run.threads = asked.threads > 0 ? asked.threads
                 : run.resumed     ? recorded("threads")
                                   : parallel::default_threads(usable_cores(), run.lanes);
-  // Nodes may have other numbers of cores; the bits depend on the threads.
   const bool may_choose = asked.threads == 0 && !run.resumed;
-  for (const std::string& of_rank : comm::gather_texts(run.world->communicator(), std::to_string(run.threads))) {
-    if (may_choose) run.threads = std::min(run.threads, std::stoi(of_rank));
-  }
-  check_same_options({cat("--threads ", run.threads)}, *run.world);
+  run.threads = parallel::agree_on_threads(run.threads, may_choose, run.world->communicator());
   at::set_num_threads(run.threads);
   init_seeds(static_cast<uint64_t>(options.seed), options.deterministic);
   return run;
@@ -396,7 +378,7 @@ void set_memory_format(torch::nn::Module& module, bool channels_last) {
 
 Parts set_up(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::shared_ptr<World> world,
              const RunDisks& disks) {
-  check_same_options(RunRows(options, *recipe).of_all_ranks(), *world);
+  RunRows(options, *recipe).check_ranks(world->communicator());
   Fed fed = open_data(begin(options, std::move(recipe), std::move(world), disks));
   Built built = build_model(plan_run(std::move(fed)));
   Optimized run = make_optimizer(load_start(std::move(built)));

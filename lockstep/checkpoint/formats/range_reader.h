@@ -38,8 +38,24 @@ class RangeReader {
   std::vector<ReadRange> on_disk_, in_memory_;
 };
 
-// Ends a range all of whose bytes have come: its file must be as it was, and its checksum the storage's. Throws
-// DataError.
-void end_range(const ReadRange& range);
+// What of a range is read at once.
+struct RangePart {
+  ReadRange* range;
+  uint64_t offset, bytes;  // in the file
+};
+
+// Cuts the ranges where their files have a multiple of so many bytes. In the order of the ranges, which are borrowed.
+std::vector<RangePart> parts_of(std::vector<ReadRange>& ranges, uint64_t largest);
+
+// Copies the part's bytes to their place, if they have one, past the caches. Returns the checksum of bytes with the
+// sum `before` and these behind them, unless the storage's has been compared. Any thread.
+uint32_t deliver(const RangePart& part, const char* bytes, uint32_t before);
+
+// Counts a part that has been delivered. The last one ends its range: the file must be as it was, and the checksum the
+// storage's. Throws DataError.
+void count_delivered(const RangePart& part);
+
+// How many of so many threads are of use beside the one that calls: none on one core, or for one part.
+int threads_beside(int most, int64_t parts);
 
 }  // namespace lockstep::checkpoint
