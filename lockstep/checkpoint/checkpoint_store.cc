@@ -16,15 +16,20 @@ std::string CheckpointStore::save(int64_t step, const Value& value, const std::f
 void CheckpointStore::refuse_later(int64_t step) const {
   for (const Saved& saved : list()) {
     if (saved.step <= step) continue;
+    std::error_code error;
+    const auto written = std::filesystem::last_write_time(saved.path, error);
+    const auto known = damaged_.find(saved.path);
+    if (!error && known != damaged_.end() && known->second == written) continue;
     try {
       open_checkpoint(saved.path);
     } catch (const DataError&) {
+      damaged_[saved.path] = written;
       continue;
     }
     throw ConfigError("step ", step, ": ", saved.path,
                       " is of a later step, and the next load would take it; save into ",
                       "a folder of its own what goes on from an older file, or remove the later ones, as ",
-                      "store.cut_back(", step, ") does");
+                      "store.cut_back(", step, ") does, on one rank");
   }
 }
 

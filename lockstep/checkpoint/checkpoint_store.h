@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,6 +67,8 @@ class CheckpointStore {
   std::string folder_;
   int keep_last_;
   StepFolder files_;
+  // Later checkpoints that refuse_later() has found damaged, with when they were written: each is read once.
+  mutable std::map<std::string, std::filesystem::file_time_type> damaged_;
 };
 
 }  // namespace lockstep::checkpoint

@@ -41,7 +41,8 @@ Attempt::Attempt(const RunSpec& spec, const Assignment& assignment, Terminal& te
       failure_(assignment.nproc, spec.save_patience_ns) {
   if (slots_ != nullptr) slots_->begin_attempt(board_, assignment_.nproc);
   board_->saved.set(assignment_.saved);
-  watch_.emplace(*board_, spec_.timeout_ns, rank_in_world(0));
+  const int world_size = spec_.layout ? spec_.layout->size_with(assignment_.nproc) : assignment_.nproc;
+  watch_.emplace(*board_, spec_.timeout_ns, rank_in_world(0), world_size);
   started_ns_ = board_->running_ns();
 }
 

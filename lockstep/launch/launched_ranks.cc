@@ -48,7 +48,7 @@ LaunchedRanks::LaunchedRanks(const RankLayout& layout, int nproc, int attempt, i
       nproc_(nproc),
       attempt_(layout.restarts + std::max(attempt, 0)),
       port_(layout.master_port > 0 ? layout.master_port : first_port),
-      world_size_(layout.world_size > 0 ? layout.world_size : nproc),
+      world_size_(layout.size_with(nproc)),
       endpoints_(layout.endpoints) {
   if (endpoints_.empty()) {
     for (const int port : free_ports(nproc)) endpoints_.push_back(cat(layout.master_addr, ':', port));

@@ -77,12 +77,13 @@ std::string ProgressWatch::slow_start_text(int64_t still_ns, const std::vector<b
   return text;
 }
 
-// The rank that has hung before the first step: one that others wait for. A lone one may look through its data for as
-// long as it takes.
+// The rank that has hung before the first step: one that others wait for. A lone one, with none on other nodes
+// either, may look through its data for as long as it takes.
 std::optional<ProgressWatch::Hang> ProgressWatch::hung_start(int64_t still_ns, const std::vector<RankSample>& samples,
                                                              const std::vector<bool>& running, int64_t now_ns) const {
   if (timeout_ns_ == 0 || still_ns < std::max(kStartNs, timeout_ns_) + kAfterRanksNs) return std::nullopt;
-  if (std::count(running.begin(), running.end(), true) < 2) return std::nullopt;
+  const bool are_all = std::cmp_greater_equal(running.size(), world_size_);
+  if (are_all && std::count(running.begin(), running.end(), true) < 2) return std::nullopt;
   for (size_t i = 0; i < samples.size(); ++i) {
     if (!running[i] || samples[i].waiting || is_debugged(board_.ranks[i])) continue;
     return hang_of(static_cast<int>(i), now_ns - still_ns, now_ns, "before the first step");

@@ -20,10 +20,10 @@ class ProgressWatch {
   // through for as long as other ranks wait for it (once(), world/once.h).
   static constexpr int64_t kStartNs = 3'600'000'000'000;
 
-  // A stall of `timeout_ns` is a hang; 0: none is. `first_rank`: the world's number of local rank 0, for people. The
-  // board outlives this.
-  ProgressWatch(const Board& board, int64_t timeout_ns, int first_rank)
-      : board_(board), timeout_ns_(timeout_ns), first_rank_(first_rank) {}
+  // A stall of `timeout_ns` is a hang; 0: none is. `first_rank`: the world's number of local rank 0, for people.
+  // `world_size`: of ranks on all nodes. The board outlives this.
+  ProgressWatch(const Board& board, int64_t timeout_ns, int first_rank, int world_size)
+      : board_(board), timeout_ns_(timeout_ns), first_rank_(first_rank), world_size_(world_size) {}
 
   struct Hang {
     int rank = 0;       // local
@@ -58,6 +58,7 @@ class ProgressWatch {
   const Board& board_;
   int64_t timeout_ns_;
   int first_rank_;
+  int world_size_;
   int64_t resumed_ns_ = 0;
   int64_t began_ns_ = 0;                              // the first look; 0: it has not been
   int64_t start_patience_ns_ = StallWatch::kFirstNs;  // twice as long after each warning

@@ -48,7 +48,7 @@ class WaitedFor : public ::testing::Test {
   BoardRank& rank(int i) { return board_->ranks[static_cast<size_t>(i)]; }
   // Nine seconds later, rank 0 has ended.
   auto found() const {
-    const ProgressWatch watch(*board_, /*timeout_ns=*/8 * kSecond, /*first_rank=*/0);
+    const ProgressWatch watch(*board_, /*timeout_ns=*/8 * kSecond, /*first_rank=*/0, /*world_size=*/3);
     return watch.waited_for({false, true, true}, now_ + 9 * kSecond);
   }
 
@@ -73,7 +73,7 @@ TEST_F(WaitedFor, ASlowStartIsToldAndEndedAfterAnHour) {
   rank(0).counts_steps = 1;
   rank(0).doing.set("opening the data");
   const pid_t third = rank(2).pid.exchange(0);  // as before it has joined
-  ProgressWatch watch(*board_, /*timeout_ns=*/8 * kSecond, /*first_rank=*/4);
+  ProgressWatch watch(*board_, /*timeout_ns=*/8 * kSecond, /*first_rank=*/4, /*world_size=*/3);
   const auto lines = [&](int64_t seconds) { return watch.look({true, true, true}, now_ + seconds * kSecond).lines; };
   EXPECT_THAT(lines(1), IsEmpty());
   EXPECT_THAT(lines(59), IsEmpty());
@@ -102,9 +102,23 @@ TEST_F(WaitedFor, ASlowStartIsToldAndEndedAfterAnHour) {
   rank(2).pid = third;  // which the fixture ends
 }
 
+// Each node has one rank: the others wait elsewhere.
+TEST_F(WaitedFor, ALoneRankOfItsNodeHasHungForTheOthers) {
+  rank(0).step = 0;
+  rank(0).counts_steps = 1;
+  const auto hang = [&](int world_size) {
+    ProgressWatch watch(*board_, 8 * kSecond, 0, world_size);
+    watch.look({true}, now_);
+    return watch.look({true}, now_ + 3700 * kSecond).hang;
+  };
+  EXPECT_FALSE(hang(1));
+  ASSERT_TRUE(hang(2));
+  EXPECT_EQ(hang(2)->rank, 0);
+}
+
 TEST_F(WaitedFor, ASlowStartOfAProgramThatCountsNoStepsIsItsOwn) {
   for (int i = 0; i < 3; ++i) rank(i).step = 0;
-  ProgressWatch watch(*board_, 8 * kSecond, 0);
+  ProgressWatch watch(*board_, 8 * kSecond, 0, 3);
   watch.look({true, true, true}, now_);
   EXPECT_THAT(watch.look({true, true, true}, now_ + 500 * kSecond).lines, IsEmpty());
 }
@@ -180,7 +194,7 @@ TEST_F(WaitedFor, IsWhoHoldsUpOneThatHasGivenUpToo) {
 
 // The ranks of another node have failed because rank 2 stands still here.
 TEST_F(WaitedFor, MayHaveBeenGivenUpOnAnotherNode) {
-  ProgressWatch watch(*board_, /*timeout_ns=*/8 * kSecond, /*first_rank=*/0);
+  ProgressWatch watch(*board_, /*timeout_ns=*/8 * kSecond, /*first_rank=*/0, /*world_size=*/3);
   const auto given_up = [&](int64_t seconds) {
     return watch.given_up_elsewhere({true, true, true}, now_ + seconds * kSecond);
   };

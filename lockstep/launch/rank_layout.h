@@ -30,8 +30,9 @@ struct LogLayout {
 };
 
 struct RankLayout {
-  int first_rank = 0;  // of this node
-  int world_size = 0;  // 0: this node's ranks are all
+  int first_rank = 0;                                                             // of this node
+  int world_size = 0;                                                             // 0: this node's ranks are all
+  int size_with(int nproc) const { return world_size > 0 ? world_size : nproc; }  // of so many ranks of this node
   int node = 0, nodes = 1;
   int restarts = 0;       // of all nodes together, before this launcher's first attempt
   int max_restarts = -1;  // of all nodes together; -1: this launcher's own

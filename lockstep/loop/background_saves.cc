@@ -57,6 +57,8 @@ struct BackgroundSaves::Writer {
   }
 
   void put(const checkpoint::Value& whole, int64_t step, bool best) {
+    // A later one may be on its way to the disk.
+    if (step < std::exchange(last_put, step)) wait_until([this] { return keeper.at_rest(); });
     direct.refuse_later(step);
     const checkpoint::PtImage image(whole);
     if (!has_room(image.file_bytes())) return write(whole, step, best);
@@ -95,6 +97,7 @@ struct BackgroundSaves::Writer {
   checkpoint::Keeper keeper;
   checkpoint::CheckpointStore direct;
   Logger log = Logger::from_environment("rank 0");
+  int64_t last_put = 0;               // its step
   uint64_t room_for = 0;              // bytes of a file for two of which there was memory
   uint32_t failed = 0;                // of the keeper's saves that failed, those that look() has seen
   uint32_t direct_failed_in_row = 0;  // of those that were waited for

@@ -17,9 +17,6 @@ std::vector<std::string> describe_model(const torch::nn::Module& module, const s
 // none. A pure function.
 std::string first_difference(const std::vector<std::vector<std::string>>& by_rank);
 
-// What check_same_lines() is told for the options of a command line.
-inline constexpr const char* kDifferentOptions = "the ranks have different options";
-
 // Compares these lines on all ranks. Throws ConfigError, "`what`: " and the first difference, on every rank. A
 // collective.
 void check_same_lines(const std::string& what, const std::vector<std::string>& lines, comm::Communicator& comm);

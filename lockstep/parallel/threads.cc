@@ -7,9 +7,7 @@
 #include <string>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/text.h"
 #include "lockstep/comm/text_exchange.h"
-#include "lockstep/parallel/model_check.h"
 #include "lockstep/parallel/options/lanes.h"
 
 namespace lockstep::parallel {
@@ -53,11 +51,10 @@ void propose_threads(int lanes) {
   at::set_num_threads(proposed);
 }
 
-int agree_on_threads(int threads, bool may_choose, comm::Communicator& comm) {
+int least_of_ranks(int threads, comm::Communicator& comm) {
   for (const std::string& of_rank : comm::gather_texts(comm, std::to_string(threads))) {
-    if (may_choose) threads = std::min(threads, std::stoi(of_rank));
+    threads = std::min(threads, std::stoi(of_rank));
   }
-  check_same_lines(kDifferentOptions, {cat("--threads ", threads)}, comm);
   return threads;
 }
 

@@ -15,9 +15,8 @@ void choose_threads(int lanes);
 // it where that or an earlier proposal has set it.
 void propose_threads(int lanes);
 
-// The threads that all ranks take, for nodes may have other numbers of cores: the least of theirs, on the ranks that
-// `may_choose`. Throws ConfigError, on every rank, where others differ from it. A collective.
-int agree_on_threads(int threads, bool may_choose, comm::Communicator& comm);
+// The threads that all ranks take where nodes have other numbers of cores: the least of the ranks'. A collective.
+int least_of_ranks(int threads, comm::Communicator& comm);
 
 // One thread as long as it exists, where nothing has chosen or proposed their number yet: a number that is the same at
 // any number of ranks.

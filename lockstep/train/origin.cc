@@ -121,6 +121,7 @@ void RunRows::check_ranks(comm::Communicator& comm) const {
                                                        "ledger",
                                                        "detect-anomaly",
                                                        "load",
+                                                       "data",
                                                        "load-partly",
                                                        "load-average"};
   std::vector<std::string> lines;
@@ -128,8 +129,10 @@ void RunRows::check_ranks(comm::Communicator& comm) const {
   for (const config::OptionSet* rows : {&rows_, &own_}) {
     for (const Option& row : rows->rows()) {
       std::string value = row.get().value_or("");
-      if (row.name == "threads") continue;                          // set_up() compares what it comes to
-      if (row.name == "load") value = value.empty() ? "" : "PATH";  // which may be the rank's own
+      const bool is_place = row.name == "load" || row.name == "data";  // which may be the rank's own
+      if (is_place && !value.empty()) value = "PATH";
+      const bool may_be_chosen = row.name == "threads" || row.name == "lanes";
+      if (may_be_chosen && value == "0") value = "";
       const bool of_collective = kOfCollectives.contains(row.name);
       of_collectives += of_collective ? 1 : 0;
       if (row.effect == Effect::kNone && !of_collective) continue;
@@ -138,7 +141,7 @@ void RunRows::check_ranks(comm::Communicator& comm) const {
     }
   }
   if (of_collectives != kOfCollectives.size()) throw BugError("an option that collectives depend on has another name");
-  parallel::check_same_lines(parallel::kDifferentOptions, lines, comm);
+  parallel::check_same_lines("the ranks have different options", lines, comm);
 }
 
 std::string RunRows::to_toml() const { return parent_line(options_.parent) + config::to_toml({&rows_, &own_}); }

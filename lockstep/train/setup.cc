@@ -97,8 +97,8 @@ Begun begin(const TrainOptions& options, std::shared_ptr<Recipe> recipe, std::sh
   run.threads = asked.threads > 0 ? asked.threads
                 : run.resumed     ? recorded("threads")
                                   : parallel::default_threads(usable_cores(), run.lanes);
-  const bool may_choose = asked.threads == 0 && !run.resumed;
-  run.threads = parallel::agree_on_threads(run.threads, may_choose, run.world->communicator());
+  const bool by_cores = asked.threads == 0 && !run.resumed;
+  if (by_cores) run.threads = parallel::least_of_ranks(run.threads, run.world->communicator());
   at::set_num_threads(run.threads);
   init_seeds(static_cast<uint64_t>(options.seed), options.deterministic);
   return run;

@@ -66,11 +66,25 @@ class Buffers {
   std::vector<LargePages> free_;
 };
 
-LargePages read(const Block& block, Buffers& buffers) {
-  LargePages buffer = buffers.borrow();
-  block.file->read_block(block.begin, buffer.data(), block.end - block.begin, block.past_memory);
-  return buffer;
-}
+// Reads blocks, and has one file open at a time: a model may have more files than a process may have open twice. One
+// thread.
+class BlockReader {
+ public:
+  explicit BlockReader(Buffers& buffers) : buffers_(&buffers) {}
+
+  LargePages read(const Block& block) {
+    if (block.file != file_) direct_ = block.file->open_direct();
+    file_ = block.file;
+    LargePages buffer = buffers_->borrow();
+    block.file->read_block(block.begin, buffer.data(), block.end - block.begin, block.past_memory ? direct_ : nothing_);
+    return buffer;
+  }
+
+ private:
+  Buffers* buffers_;
+  const StoredFile* file_ = nullptr;
+  Descriptor direct_, nothing_;
+};
 
 void take(const Block& block, const char* bytes) {
   for (const RangePart& part : block.parts) {
@@ -89,7 +103,9 @@ void read_from_disk(std::vector<ReadRange> ranges) {
   const auto count = std::ssize(blocks);
   in_order<LargePages>(
       count, threads_beside(kReaders, count),
-      [&] { return [&](int64_t index) { return read(block_at(index), buffers); }; },
+      [&] {
+        return [&, reader = BlockReader(buffers)](int64_t index) mutable { return reader.read(block_at(index)); };
+      },
       [&](int64_t i, Outcome<LargePages> outcome) {
         LargePages buffer = std::move(outcome).get();
         take(block_at(i), buffer.data());

@@ -44,14 +44,12 @@ bool lies_on_disk(int fd, uint64_t bytes) {
 
 // Whether no other rank of this machine reads the same file: the disk is read once for all of them.
 bool reads_alone() {
-  constexpr std::array kRanks = {"LOCAL_WORLD_SIZE",  "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-                                 "PADDLE_LOCAL_SIZE", "PADDLE_TRAINERS_NUM",        "SLURM_NTASKS"};
-  return std::ranges::all_of(kRanks, [](const char* name) { return env(name).value_or("1") == "1"; });
-}
-
-// The same file for reading past the system's memory, whatever has its name now.
-Descriptor opened_direct(int fd) {
-  return Descriptor(open(cat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  constexpr std::array kRanks = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                                 "PADDLE_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"};
+  return std::ranges::all_of(kRanks, [](const char* name) {
+    const std::string ranks = env(name).value_or("1");
+    return ranks == "1" || ranks.starts_with("1(x");  // "1(x4)", of four nodes
+  });
 }
 
 void release(void* context) { delete static_cast<StoredBytes*>(context); }
@@ -170,11 +168,14 @@ void StoredFile::read(uint64_t offset, void* memory, uint64_t bytes) const {
   read_at(fd_.get(), path_, offset, memory, bytes);
 }
 
-void StoredFile::read_block(uint64_t offset, void* memory, uint64_t bytes, bool past_memory) const {
+Descriptor StoredFile::open_direct() const {
+  if (!reads_past_memory_) return {};
+  return Descriptor(open(cat("/proc/self/fd/", fd_.get()).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+}
+
+void StoredFile::read_block(uint64_t offset, void* memory, uint64_t bytes, const Descriptor& direct) const {
   const uint64_t wanted = std::min(bytes, bytes_ - std::min(offset, bytes_));
   uint64_t done = 0;
-  // It is open for this block alone, as a model may have more files than a process may have open twice.
-  const Descriptor direct = past_memory && has_large_pages() && reads_alone() ? opened_direct(fd_.get()) : Descriptor();
   while (direct && done < wanted) {
     const auto count =
         pread(direct.get(), static_cast<char*>(memory) + done, bytes - done, static_cast<off_t>(offset + done));
@@ -197,6 +198,7 @@ StoredFile::StoredFile(std::string path, const InputFile& file)
   bytes_ = static_cast<uint64_t>(now.st_size);
   written_ns_ = written_ns(now);
   was_on_disk_ = lies_on_disk(fd_.get(), bytes_);
+  reads_past_memory_ = was_on_disk_ && has_large_pages() && reads_alone();
 }
 
 bool StoredFile::has_in_memory(uint64_t offset) const { return is_in_page_cache(fd_.get(), offset); }
@@ -304,8 +306,9 @@ void verify_stored(const Value& root, uint64_t largest, const std::vector<const 
   for (auto& [stored, memory] : read) stored->memory = std::move(memory);
   for (StoredBytes* stored : all) {
     stored->is_checked = true;
-    // Unless it is larger than memory, which then has what was read last.
-    stored->is_cached = stored->is_cached || stored->file->has_in_memory(stored->offset + stored->bytes / 2);
+    if (!remains(stored) || stored->is_cached) continue;
+    // It has been read, and is there unless it is larger than memory.
+    stored->is_cached = stored->file->has_in_memory(stored->offset + stored->bytes / 2);
   }
   for (const auto& [stored, memory] : read) {
     if (!waiting.empty()) stored->file->forget(stored->offset, stored->bytes);

@@ -32,10 +32,13 @@ class StoredFile {
   const std::string& path() const { return path_; }
   // Reads [offset, offset + bytes). Throws as read_at() does.
   void read(uint64_t offset, void* memory, uint64_t bytes) const;
-  // Reads [offset, offset + bytes), or as far as the file goes, into memory for all of them. `past_memory`: without a
-  // copy in the system's memory (O_DIRECT), where the disk allows it; offset, bytes and memory are multiples of
-  // kDirectBlock (large_pages.h). Throws as read_at() does.
-  void read_block(uint64_t offset, void* memory, uint64_t bytes, bool past_memory) const;
+  // The same file, whatever has its name now, for reading past the system's memory (O_DIRECT). Nothing where that
+  // can't be, or takes longer, or where other ranks of this machine read the file, too.
+  Descriptor open_direct() const;
+  // Reads [offset, offset + bytes), or as far as the file goes, into memory for all of them. `direct`: open_direct()'s,
+  // or nothing. With it offset, bytes and memory are multiples of kDirectBlock (large_pages.h). Throws as read_at()
+  // does.
+  void read_block(uint64_t offset, void* memory, uint64_t bytes, const Descriptor& direct) const;
   // Throws DataError if somebody has written to the file since this was made.
   void check_unchanged() const;
   // Lets the system's copy of the range go, unless much of the file was there before this was made. Single pages that
@@ -49,7 +52,7 @@ class StoredFile {
   Descriptor fd_;
   uint64_t bytes_ = 0;
   int64_t written_ns_ = 0;  // when it was last written to
-  bool was_on_disk_ = false;
+  bool was_on_disk_ = false, reads_past_memory_ = false;
 };
 
 // Where a storage's bytes lie.

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <string_view>
 
-#include "lockstep/base/folder_entries.h"
 #include "lockstep/datasets/files/kind.h"
 #include "lockstep/datasets/files/listing.h"
 
@@ -41,12 +40,13 @@ bool are_micrographs(const std::string& folder, int side) {
   if (!folders.found() || folders.images.empty()) return false;
   std::error_code error;
   int images = 0;
-  for (const fs::path& path : entries_of(folder + '/' + folders.images, error)) {
-    const std::string name = path.filename();
+  // Not entries_of(), which lists a large folder to its end before the first file tells that there are too many.
+  for (fs::directory_iterator at(folder + '/' + folders.images, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
     if (name.starts_with('.')) continue;
     if (datasets::has_ending(name, {"jpg", "jpeg", "gif", "npy"})) return false;
     if (!datasets::has_ending(name, {"png"})) continue;
-    if (++images > kMost || !is_grey_png(path, static_cast<uint32_t>(side))) return false;
+    if (++images > kMost || !is_grey_png(at->path(), static_cast<uint32_t>(side))) return false;
   }
   return !error && images >= kLeast;
 }
